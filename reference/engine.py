@@ -1,0 +1,378 @@
+"""Runs a schedule on a looped model: ticks become recurrent calls, readouts become tokens.
+
+The engine knows no decoder: it does what `Schedule.plan` says and hands the tokens to `Schedule.observe`. It works on
+one sequence at a time and in two arithmetics (CONF-02, CONF-03):
+
+- `exact`: every row of a call is computed alone, with the shapes that AR would use, so AR, DtV and WFD agree bit for
+  bit in every dtype;
+- `batched`: one call per tick. Rows share matrix products, so the last bits may depend on what else is in flight.
+"""
+
+import warnings
+from collections.abc import Callable, Collection, Iterable, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Final, Protocol, TypeAlias, TypedDict
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from reference.axes import Hidden, Logits
+from reference.counts import Counts, count
+from reference.errors import ParameterError
+from reference.kv import KVCache
+from reference.models.protocol import LoopedModel
+from reference.provenance import Part
+from reference.sampling import check_state_options, greedy
+from reference.schedule import Commit, Event, Events, Flush, Inject, Lane, Schedule, begin
+from reference.stopping import FinishReason, Stopping
+
+
+class Arithmetic(StrEnum):
+    """How the rows of a call are computed (CONF-01)."""
+
+    EXACT = "exact"
+    """Every row alone: bit-identical whatever else is in flight."""
+    BATCHED = "batched"
+    """All rows in one call: fast, identical up to rounding."""
+
+
+EosTokenId: TypeAlias = int | Collection[int] | Tensor | str | None
+"""Stop ids as callers give them (SMP-09): none, one, several, or `"model"`: those that the checkpoint declares."""
+
+
+DECLARED_BY_MODEL: Final = "model"
+"""Stands for the stop ids that the model's checkpoint declares."""
+
+
+def ignore(event: Event) -> None:
+    """Does nothing with an event: the tracer of those who do not watch."""
+
+
+class Options(TypedDict, total=False):
+    """Keyword arguments that every decoder's `generate` accepts."""
+
+    recurrence_depth: int | None
+    """T for this call; None, the default, is the model's own (MOD-01, MOD-02)."""
+    eos_token_id: EosTokenId
+    """Stop ids: an int, a list, set or tensor of them; None never stops; by default the model's own (SMP-09)."""
+    arithmetic: str
+    """`"batched"`, the default, or `"exact"` (CONF-01)."""
+    state_seed: int
+    """Seed of the random initial state of Huginn-type models; 0 by default (MOD-08)."""
+    state_scale: float
+    """Factor on that state; 1.0 by default, 0 gives zeros (MOD-07)."""
+    provenance: bool
+    """Records who wrote each KV cell and raises on a stale read; off by default, slow."""
+    keep_logits: bool
+    """Whether the result holds the full-depth logits of every committed token; off by default."""
+    tracer: Callable[[Event], None]
+    """Receives every event when it happens; by default nobody does."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Output:
+    """The result of decoding one sequence."""
+
+    token_ids: list[int]
+    """The committed tokens, without the prompt; a stop token that ended the text is included."""
+    finish_reason: FinishReason
+    """`"eos"`, `"length"` or `"context"`."""
+    counts: Counts
+    """What was computed and what became of the drafts."""
+    events: list[Event]
+    """Everything that happened, in order; see `reference.trace` for the JSON lines format."""
+    margins: list[float]
+    """For every committed token: its logit minus the best logit of any other id."""
+    logits: Float[Tensor, "tokens vocab"] | None
+    """The full-depth logits from which each token was chosen, if `keep_logits` was set."""
+    kv_bytes: int
+    """Bytes allocated for KV cells."""
+
+    @property
+    def acceptance_rate(self) -> float:
+        """Accepted drafts over judged drafts; NaN where none was judged (COST-03)."""
+        return self.counts.acceptance_rate
+
+
+@dataclass(frozen=True, slots=True)
+class _Row:
+    """The tensors of one lane."""
+
+    state: Hidden
+    """Its state at its current depth; one row."""
+    injected_input: Hidden
+    """Its prelude output; one row."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Verdict:
+    """What the latest readout of a position said of its successor."""
+
+    margin: float
+    """Logit of the chosen id minus the best logit of any other."""
+    logits: Logits
+    """One row."""
+
+
+class Decoding:
+    """One sequence in the making. `step` runs one tick; between ticks everything may be looked at."""
+
+    def __init__(  # noqa: PLR0913 - each is a choice of the caller, passed through by `generate`
+        self,
+        model: LoopedModel,
+        prompt_ids: Sequence[int],
+        schedule: Schedule,
+        *,
+        arithmetic: Arithmetic = Arithmetic.BATCHED,
+        state_seed: int = 0,
+        state_scale: float = 1.0,
+        provenance: bool = False,
+        keep_logits: bool = False,
+        tracer: Callable[[Event], None] = ignore,
+    ) -> None:
+        """Allocates the KV cells and computes the prompt; the first token is committed here."""
+        self._model = model
+        self._schedule = schedule
+        self._arithmetic = arithmetic
+        self._state_seed = state_seed
+        self._state_scale = state_scale
+        self._keep_logits = keep_logits
+        self._tracer = tracer
+        self._rows: dict[int, _Row] = {}
+        self._verdicts: dict[int, _Verdict] = {}
+        self._committed: list[tuple[int, _Verdict]] = []
+        self.events: list[Event] = []
+        stopping = schedule.stopping
+        has_budget = stopping.end > stopping.prompt_length
+        self.kv = KVCache(
+            model.kv_shapes,
+            recurrence_depth=schedule.recurrence_depth,
+            num_positions=stopping.end - 1 if has_budget else 0,  # the last token needs no cells: it is never fed back
+            dtype=model.dtype,
+            device=model.device,
+            spacing=schedule.draft_depth,
+            provenance=provenance,
+        )
+        self.state, events = begin(schedule, self._prefill(prompt_ids) if has_budget else None)
+        self._carry_out(events)
+
+    @property
+    def is_finished(self) -> bool:
+        """Whether the last token was committed."""
+        return self.state.finish_reason is not None
+
+    def step(self) -> Events:
+        """Runs one tick: one recurrent call, the readouts that are due, and what follows from them.
+
+        Returns:
+            What happened, in order.
+        """
+        tick = self._schedule.plan(self.state)
+        self._advance(tick.lanes)
+        tokens = self._read_out([readout.lane for readout in tick.readouts])
+        self.state, events = self._schedule.observe(self.state, tokens)
+        self._carry_out(events)
+        return events
+
+    def output(self) -> Output:
+        """Gives the result of a finished decoding."""
+        assert self.state.finish_reason is not None, "step until is_finished"
+        no_logits = torch.empty(0, self._model.vocab_size, dtype=self._model.dtype, device=self._model.device)
+        return Output(
+            token_ids=[token for token, _ in self._committed],
+            finish_reason=self.state.finish_reason,
+            counts=count(self.events),
+            events=self.events,
+            margins=[verdict.margin for _, verdict in self._committed],
+            logits=torch.cat((no_logits, *(v.logits for _, v in self._committed))) if self._keep_logits else None,
+            kv_bytes=self.kv.num_bytes,
+        )
+
+    @torch.inference_mode()
+    def _prefill(self, prompt_ids: Sequence[int]) -> int:
+        """Computes the whole prompt at full depth, alike for every decoder and in both arithmetics (SMP-11)."""
+        positions = range(len(prompt_ids))
+        row = self._start(prompt_ids, positions)
+        states = row.state
+        full_depth = self._schedule.recurrence_depth
+        for recurrence in range(full_depth):
+            rows = self.kv.rows(Part.RECURRENT, positions, [recurrence] * len(positions))
+            states = self._model.recur(states, row.injected_input, rows)
+        hidden = self._model.coda(states, self.kv.rows(Part.CODA, positions, [full_depth] * len(positions)))
+        (token,) = self._choose(hidden[-1:], positions[-1:])
+        return token
+
+    @torch.inference_mode()
+    def _start(self, token_ids: Sequence[int], positions: Sequence[int]) -> _Row:
+        """Runs the prelude on tokens at `positions` and gives their rows at depth 0."""
+        self.kv.begin(positions)
+        rows = self.kv.rows(Part.PRELUDE, positions, [0] * len(positions))
+        injected_input = self._model.prelude(torch.tensor(token_ids, device=self._model.device), rows)
+        state = self._model.initial_state(injected_input, positions, seed=self._state_seed, scale=self._state_scale)
+        return _Row(state, injected_input)
+
+    def _calls(self, lanes: Sequence[Lane]) -> Iterable[Sequence[Lane]]:
+        """Splits lanes into calls: all together, or each alone. Oldest first, since the younger may read the older."""
+        if self._arithmetic is Arithmetic.BATCHED:
+            return (lanes,) if lanes else ()
+        return ((lane,) for lane in lanes)
+
+    @torch.inference_mode()
+    def _advance(self, lanes: Sequence[Lane]) -> None:
+        """Takes every lane one recurrence further."""
+        for call in self._calls(lanes):
+            positions = [lane.position for lane in call]
+            before = [self._rows[position] for position in positions]
+            injected_inputs = [row.injected_input for row in before]
+            states = self._model.recur(
+                _stack([row.state for row in before]),
+                _stack(injected_inputs),
+                self.kv.rows(Part.RECURRENT, positions, [lane.depth for lane in call]),
+            )
+            after = map(_Row, states.chunk(len(call)), injected_inputs)
+            self._rows.update(zip(positions, after, strict=True))
+
+    @torch.inference_mode()
+    def _read_out(self, lanes: Sequence[Lane]) -> tuple[int, ...]:
+        """Runs coda and head on the lanes that are due, whatever their depth, and chooses their tokens."""
+        tokens: tuple[int, ...] = ()
+        for call in self._calls(lanes):
+            positions = [lane.position for lane in call]
+            rows = self.kv.rows(Part.CODA, positions, [lane.depth for lane in call])
+            hidden = self._model.coda(_stack([self._rows[position].state for position in positions]), rows)
+            tokens += self._choose(hidden, positions)
+        return tokens
+
+    def _choose(self, coda_output: Hidden, positions: Sequence[int]) -> tuple[int, ...]:
+        """Chooses the token behind each position and remembers the verdict, for the case that it is committed."""
+        logits = self._model.head(coda_output)
+        tokens, margins = greedy(logits)
+        self._verdicts.update(zip(positions, map(_Verdict, margins, logits.chunk(len(positions))), strict=True))
+        return tokens
+
+    def _carry_out(self, events: Events) -> None:
+        """Does to tensors what the schedule decided about integers."""
+        for event in events:
+            match event:
+                case Commit():
+                    self._committed.append((event.token, self._verdicts.pop(event.position - 1)))
+                    self._rows.pop(event.position - 1, None)
+                case Flush():
+                    self.kv.end(event.positions)
+                case Inject():
+                    self._rows[event.position] = self._start([event.token], [event.position])
+                case _:
+                    pass
+            self.events.append(event)
+            self._tracer(event)
+
+
+def _stack(rows: Sequence[Hidden]) -> Hidden:
+    """Makes one tensor of single rows, without a copy where there is only one."""
+    return rows[0] if len(rows) == 1 else torch.cat(tuple(rows))
+
+
+class MakeSchedule(Protocol):
+    """Makes a schedule once the engine knows the depth and the limits; may refuse its other parameters."""
+
+    def __call__(self, *, recurrence_depth: int, stopping: Stopping) -> Schedule:
+        """Gives the schedule."""
+
+
+def generate(  # noqa: PLR0913 - the options of `Options`, each by name
+    model: LoopedModel,
+    prompt_ids: Sequence[int] | Tensor,
+    make_schedule: MakeSchedule,
+    *,
+    max_new_tokens: int,
+    recurrence_depth: int | None = None,
+    eos_token_id: EosTokenId = DECLARED_BY_MODEL,
+    arithmetic: str = Arithmetic.BATCHED,
+    state_seed: int = 0,
+    state_scale: float = 1.0,
+    provenance: bool = False,
+    keep_logits: bool = False,
+    tracer: Callable[[Event], None] = ignore,
+) -> Output:
+    """Decodes one sequence with any schedule; what `ar.generate`, `dtv.generate` and `wfd.generate` call.
+
+    Args:
+        model: Any looped model; read, never changed.
+        prompt_ids: Token ids of the prompt.
+        make_schedule: The decoder.
+        max_new_tokens: Most tokens to commit.
+        recurrence_depth: See `Options`, as for all that follow.
+        eos_token_id: Stop ids.
+        arithmetic: `"batched"` or `"exact"`.
+        state_seed: Seed of the initial state.
+        state_scale: Scale of the initial state.
+        provenance: Whether to check every read of KV cells.
+        keep_logits: Whether to keep the logits of committed tokens.
+        tracer: Receives every event.
+
+    Returns:
+        The result.
+
+    Raises:
+        ParameterError: If an argument breaks a rule of the specification; before any computation (NOT-04).
+    """
+    prompt = _token_ids(prompt_ids)
+    _check_in_vocabulary("prompt_ids", prompt, model, clause="SMP-07")
+    if arithmetic not in tuple(Arithmetic):
+        message = f"arithmetic={arithmetic!r} is none of {[str(name) for name in Arithmetic]} (CONF-01)"
+        raise ParameterError(message)
+    check_state_options(seed=state_seed, scale=state_scale)
+    depth = model.recurrence_depth if recurrence_depth is None else recurrence_depth
+    stopping = Stopping(
+        prompt_length=len(prompt),
+        max_new_tokens=max_new_tokens,
+        context_length=model.context_length,
+        stop_ids=_stop_ids(eos_token_id, model),
+    )
+    schedule = make_schedule(recurrence_depth=depth, stopping=stopping)
+    if depth > model.recurrence_depth:
+        message = f"recurrence_depth={depth} is deeper than the model was trained for ({model.recurrence_depth})"
+        warnings.warn(message, UserWarning, stacklevel=3)  # at the caller of `wfd.generate`
+    decoding = Decoding(
+        model,
+        prompt,
+        schedule,
+        arithmetic=Arithmetic(arithmetic),
+        state_seed=state_seed,
+        state_scale=state_scale,
+        provenance=provenance,
+        keep_logits=keep_logits,
+        tracer=tracer,
+    )
+    while not decoding.is_finished:
+        decoding.step()
+    return decoding.output()
+
+
+def _token_ids(ids: Collection[int] | Tensor) -> list[int]:
+    """Gives token ids as plain integers."""
+    return [int(token) for token in (ids.flatten().tolist() if isinstance(ids, Tensor) else ids)]
+
+
+def _check_in_vocabulary(name: str, ids: Iterable[int], model: LoopedModel, *, clause: str) -> None:
+    """Holds that all ids are token ids of the model."""
+    strangers = sorted({token for token in ids if not 0 <= token < model.vocab_size})
+    if strangers:
+        message = f"{name} {strangers} are outside the vocabulary of {model.vocab_size} tokens ({clause})"
+        raise ParameterError(message)
+
+
+def _stop_ids(eos_token_id: EosTokenId, model: LoopedModel) -> frozenset[int]:
+    """Gives the set of stop ids in any of the forms that callers use (SMP-08, SMP-09)."""
+    if isinstance(eos_token_id, str):
+        if eos_token_id != DECLARED_BY_MODEL:
+            message = f"eos_token_id={eos_token_id!r} is neither ids nor 'model' (SMP-09)"
+            raise ParameterError(message)
+        return model.eos_token_ids
+    if eos_token_id is None:
+        return frozenset()
+    ids = _token_ids([eos_token_id] if isinstance(eos_token_id, int) else eos_token_id)
+    _check_in_vocabulary("eos_token_id", ids, model, clause="SMP-08")
+    return frozenset(ids)

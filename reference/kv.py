@@ -1,0 +1,297 @@
+"""KV slots: where keys and values live, who may write them, and attention over them.
+
+One cell per (layer, recurrence, position) of the recurrent block and per (layer, position) of prelude and coda. This is
+the only module that writes tensors in place. A model hands its queries, keys and values to the `Rows` of a call; `Rows`
+writes the rows' cells and then attends, so that all writes of a call come before its reads.
+
+Nothing is ever erased for correctness: a row reads only cells that the current incarnation of each position has written
+(KV-03, KV-05). Keys are stored head_dim-major and values position-major, since both products of attention with few
+queries then run along contiguous memory.
+"""
+
+from collections.abc import Iterable, Sequence
+from functools import cached_property
+from itertools import pairwise
+from typing import Protocol
+
+import torch
+from jaxtyping import Bool, Float
+from torch import Tensor
+
+from reference.axes import Attended, KeysOrValues, Mask, Positions, Queries
+from reference.models.protocol import KVShapes
+from reference.provenance import Part, Provenance
+
+
+class Rows(Protocol):
+    """The rows of one call, as an attention layer sees them; see `models.protocol.AttentionRows`."""
+
+    @property
+    def positions(self) -> Positions:
+        """Absolute positions of the rows, on the model's device."""
+
+    def attend(self, layer: int, query: Queries, key: KeysOrValues, value: KeysOrValues, *, scale: float) -> Attended:
+        """Writes every row's cell, then attends each row to its slot at positions up to its own."""
+
+
+class KVCache:
+    """All KV cells of one sequence, allocated once."""
+
+    def __init__(
+        self,
+        shapes: KVShapes,
+        *,
+        recurrence_depth: int,
+        num_positions: int,
+        dtype: torch.dtype,
+        device: torch.device,
+        spacing: int = 1,
+        provenance: bool = False,
+    ) -> None:
+        """Allocates zeroed cells.
+
+        Args:
+            shapes: The model's KV shapes.
+            recurrence_depth: T: slots of every recurrent layer.
+            num_positions: Positions that can be held.
+            dtype: Type of the cells.
+            device: Where the cells live.
+            spacing: Depth between neighbouring lanes of a wavefront (d). It only sets the order of slots in memory,
+                so that the slots one tick touches lie side by side.
+            provenance: Whether to record who wrote each cell and to raise on a stale read; slow, for tests.
+        """
+        self.shapes = shapes
+        self.recurrence_depth = recurrence_depth
+        self.num_positions = num_positions
+        self._device = device
+        self._keys: dict[Part, Tensor] = {}
+        self._values: dict[Part, Tensor] = {}
+        heads, size = shapes.kv_heads, shapes.head_dim
+        for part, layers, slots in (
+            (Part.PRELUDE, shapes.prelude_layers, 1),
+            (Part.RECURRENT, shapes.recurrent_layers, recurrence_depth),
+            (Part.CODA, shapes.coda_layers, 1),
+        ):
+            self._keys[part] = torch.zeros(layers, slots, heads, size, num_positions, dtype=dtype, device=device)
+            self._values[part] = torch.zeros(layers, slots, heads, num_positions, size, dtype=dtype, device=device)
+        # A wavefront's lanes, oldest first, run recurrences r, r - d, r - 2d, ...: list them in just that order.
+        order = sorted(range(recurrence_depth), key=lambda r: ((recurrence_depth - 1 - r) % spacing, -r))
+        self._slot_of_recurrence = tuple(order.index(recurrence) for recurrence in range(recurrence_depth))
+        self.provenance = (
+            Provenance(shapes, recurrence_depth=recurrence_depth, num_positions=num_positions) if provenance else None
+        )
+
+    @property
+    def num_bytes(self) -> int:
+        """Bytes allocated for all cells (KV-02)."""
+        return sum(cells.nbytes for cells in (*self._keys.values(), *self._values.values()))
+
+    def rows(self, part: Part, positions: Sequence[int], depths: Sequence[int]) -> Rows:
+        """Prepares a call on rows at `positions`.
+
+        Args:
+            part: Whose layers the call runs.
+            positions: Position of each row, ascending within a slot.
+            depths: Recurrence that each row runs (recurrent block, 0-based), depth of its state (coda), 0 (prelude).
+        """
+        slots = [self._slot_of_recurrence[depth] for depth in depths] if part is Part.RECURRENT else [0] * len(depths)
+        if all(slot == slots[0] for slot in slots):
+            return _OneSlotRows(self, part, positions, depths, slots[0])
+        if all(b == a + 1 for row in (slots, positions) for a, b in pairwise(row)):
+            return _WavefrontRows(self, part, positions, depths, slots[0])
+        return _SeparateRows(self, part, positions, depths, slots)
+
+    def begin(self, positions: Iterable[int]) -> None:
+        """Starts a new incarnation at each of `positions`.
+
+        Values are zeroed although nobody may read them before they are written: a batched wavefront multiplies a
+        rectangle of cells by weights of which the forbidden ones are exactly 0, and 0 times a leftover NaN is NaN.
+        """
+        for position in positions:
+            for values in self._values.values():
+                values[:, :, :, position] = 0
+        if self.provenance is not None:
+            self.provenance.begin(positions)
+
+    def end(self, positions: Iterable[int]) -> None:
+        """Ends the incarnations at `positions` after a flush. Their cells are left as they are (KV-05)."""
+        if self.provenance is not None:
+            self.provenance.end(positions)
+
+    def fill(self, positions: Iterable[int], value: float) -> None:
+        """Overwrites all cells at `positions`; with NaN this shows that nobody reads them (KV-05)."""
+        for position in positions:
+            for keys in self._keys.values():
+                keys[..., position] = value
+            for values in self._values.values():
+                values[:, :, :, position] = value
+
+    def cells(
+        self, part: Part, positions: slice, *, recurrence: int = 0
+    ) -> tuple[Float[Tensor, "layers kv_heads seq head_dim"], Float[Tensor, "layers kv_heads seq head_dim"]]:
+        """Copies out the keys and the values of `part` at `positions`.
+
+        Args:
+            part: Whose cells.
+            positions: Which positions.
+            recurrence: Which recurrence, 0-based; recurrent block only.
+        """
+        slot = self._slot_of_recurrence[recurrence] if part is Part.RECURRENT else 0
+        keys = self._keys[part][:, slot, :, :, positions].transpose(-1, -2)
+        return keys.clone(), self._values[part][:, slot, :, positions].clone()
+
+
+class _KnownRows:
+    """What all kinds of rows share."""
+
+    def __init__(self, cache: KVCache, part: Part, positions: Sequence[int], depths: Sequence[int]) -> None:
+        self._keys = cache._keys[part]  # noqa: SLF001 - rows are the cache's own view of itself
+        self._values = cache._values[part]  # noqa: SLF001
+        self._provenance = cache.provenance
+        self._device = cache._device  # noqa: SLF001
+        self._part = part
+        self._where = list(positions)
+        self._depths = list(depths)
+
+    @cached_property
+    def positions(self) -> Positions:
+        """Absolute positions of the rows, on the model's device."""
+        return torch.tensor(self._where, device=self._device)
+
+    def _later(self, length: int) -> Mask:
+        """Marks, for each row, the cells among the first `length` that lie behind the row's own position."""
+        return torch.arange(length, device=self._device) > self.positions.unsqueeze(-1)
+
+    def _check(self, layer: int) -> None:
+        """Records the writes of a call and checks its reads, if anybody keeps the record."""
+        if self._provenance is not None:
+            self._provenance.write(self._part, layer, positions=self._where, depths=self._depths)
+            self._provenance.read(self._part, layer, positions=self._where, depths=self._depths)
+
+
+class _OneSlotRows(_KnownRows):
+    """Rows that share one slot: prefill, a verification of several positions, or a single row. One causal attention."""
+
+    def __init__(self, cache: KVCache, part: Part, positions: Sequence[int], depths: Sequence[int], slot: int) -> None:
+        super().__init__(cache, part, positions, depths)
+        self._slot = slot
+        first, self._length = self._where[0], self._where[-1] + 1
+        self._is_run = self._length - first == len(self._where)
+
+    @cached_property
+    def _cells(self) -> slice | Positions:
+        """The rows' own cells; a slice where it can be, since that is cheaper to write."""
+        return slice(self._where[0], self._length) if self._is_run else self.positions
+
+    @cached_property
+    def _mask(self) -> Bool[Tensor, "1 rows 1 cells"] | None:
+        return self._later(self._length)[None, :, None] if len(self._where) > 1 else None
+
+    def attend(self, layer: int, query: Queries, key: KeysOrValues, value: KeysOrValues, *, scale: float) -> Attended:
+        """Writes every row's cell, then attends each row to the slot at positions up to its own."""
+        keys, values = self._keys[layer, self._slot], self._values[layer, self._slot]
+        keys[:, :, self._cells] = key.permute(1, 2, 0)
+        values[:, self._cells] = value.transpose(0, 1)
+        self._check(layer)
+        num_rows, kv_heads, head_dim = key.shape
+        # kv_heads batches of rows x group queries: the query heads that share a key head are further rows to it.
+        grouped = query.reshape(num_rows, kv_heads, -1, head_dim).transpose(0, 1)
+        attended = _attention(
+            grouped.reshape(kv_heads, -1, head_dim),
+            keys[:, :, : self._length],
+            values[:, : self._length],
+            scale,
+            mask=self._mask,
+            split=(kv_heads, num_rows),
+        )
+        return attended.view(kv_heads, num_rows, -1).transpose(0, 1).reshape(num_rows, -1)
+
+
+class _WavefrontRows(_KnownRows):
+    """Rows on a diagonal: neighbours in position and, one row each, in slots that lie side by side."""
+
+    def __init__(
+        self, cache: KVCache, part: Part, positions: Sequence[int], depths: Sequence[int], first_slot: int
+    ) -> None:
+        super().__init__(cache, part, positions, depths)
+        self._slots = slice(first_slot, first_slot + len(positions))
+        self._own = slice(self._where[0], self._where[-1] + 1)
+        self._length = self._where[-1] + 1
+
+    @cached_property
+    def _mask(self) -> Bool[Tensor, "rows 1 1 cells"]:
+        return self._later(self._length)[:, None, None]
+
+    def attend(self, layer: int, query: Queries, key: KeysOrValues, value: KeysOrValues, *, scale: float) -> Attended:
+        """Writes every row's cell, then attends each row to its own slot at positions up to its own."""
+        keys, values = self._keys[layer, self._slots], self._values[layer, self._slots]
+        # Row k's cell is (slot k, position k) of this square: the diagonal.
+        keys[..., self._own].diagonal(dim1=0, dim2=3).copy_(key.permute(1, 2, 0))
+        values[:, :, self._own].diagonal(dim1=0, dim2=2).copy_(value.permute(1, 2, 0))
+        self._check(layer)
+        num_rows, kv_heads, head_dim = key.shape
+        attended = _attention(
+            query.reshape(num_rows * kv_heads, -1, head_dim),
+            keys[..., : self._length].flatten(0, 1),
+            values[:, :, : self._length].flatten(0, 1),
+            scale,
+            mask=self._mask,
+            split=(num_rows, kv_heads),
+        )
+        return attended.view(num_rows, -1)
+
+
+class _SeparateRows(_KnownRows):
+    """Rows in any other arrangement: each attends alone, after all have written."""
+
+    def __init__(
+        self, cache: KVCache, part: Part, positions: Sequence[int], depths: Sequence[int], slots: Sequence[int]
+    ) -> None:
+        super().__init__(cache, part, positions, depths)
+        self._slots = slots
+
+    def attend(self, layer: int, query: Queries, key: KeysOrValues, value: KeysOrValues, *, scale: float) -> Attended:
+        """Writes every row's cell, then attends each row to its own slot at positions up to its own."""
+        slots = torch.tensor(self._slots, device=self._device)
+        self._keys[layer, slots, :, :, self.positions] = key
+        self._values[layer, slots, :, self.positions] = value
+        self._check(layer)
+        _, kv_heads, head_dim = key.shape
+        attended = [
+            _attention(
+                query[row].view(kv_heads, -1, head_dim),
+                self._keys[layer, slot, :, :, : position + 1],
+                self._values[layer, slot, :, : position + 1],
+                scale,
+            ).flatten()
+            for row, (slot, position) in enumerate(zip(self._slots, self._where, strict=True))
+        ]
+        return torch.stack(attended)
+
+
+def _attention(
+    query: Float[Tensor, "groups queries head_dim"],
+    keys: Float[Tensor, "groups head_dim cells"],
+    values: Float[Tensor, "groups cells head_dim"],
+    scale: float,
+    *,
+    mask: Bool[Tensor, "outer inner 1 cells"] | None = None,
+    split: tuple[int, int] = (1, 1),
+) -> Float[Tensor, "groups queries head_dim"]:
+    """Gives softmax attention; the softmax runs in at least float32, as in both official networks.
+
+    Args:
+        query: Rotated queries.
+        keys: Rotated keys.
+        values: Values.
+        scale: Factor on the dot products.
+        mask: True at forbidden cells. Their scores are replaced, not added to, so that nothing that a forbidden key
+            holds survives.
+        split: The two axes into which `groups * queries` splits to be aligned with the mask's first two.
+    """
+    # beta = 0 ignores the first operand: the call is a batched product with the scale for free.
+    scores = torch.baddbmm(query.new_zeros(()), query, keys, beta=0, alpha=scale)
+    if mask is not None:
+        scores.view(*split, -1, scores.shape[-1]).masked_fill_(mask, -torch.inf)
+    weights = torch.softmax(scores, dim=-1, dtype=torch.promote_types(query.dtype, torch.float32))
+    return torch.bmm(weights.to(query.dtype), values)

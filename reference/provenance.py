@@ -1,0 +1,110 @@
+"""A debug record of who wrote every KV cell, so that a stale read is an error instead of a wrong token.
+
+Each time a position is started it gets a new *incarnation*; a flush ends it. A cell remembers the incarnation and the
+depth at which it was last written. The record costs a few small tensors and is off by default.
+"""
+
+from collections.abc import Iterable, Sequence
+from enum import Enum
+
+import torch
+
+from reference.errors import SlotConflictError, StaleReadError
+from reference.models.protocol import KVShapes
+
+_NOBODY = -1
+
+
+class Part(Enum):
+    """The three parts of a looped model that own KV cells."""
+
+    PRELUDE = "prelude"
+    """One slot per layer and position."""
+    RECURRENT = "recurrent"
+    """One slot per layer, recurrence and position."""
+    CODA = "coda"
+    """One slot per layer and position; provisional after a draft readout, final after a verification (KV-07)."""
+
+
+class Provenance:
+    """Checks every write and every read of KV cells against the rules of `spec/20-kv-slots.md`."""
+
+    def __init__(self, shapes: KVShapes, *, recurrence_depth: int, num_positions: int) -> None:
+        """Starts with cells that nobody has written and positions that nobody occupies."""
+        self._recurrence_depth = recurrence_depth
+        self._num_incarnations = 0
+        self._current = torch.full((num_positions,), _NOBODY)
+        sizes = {
+            Part.PRELUDE: (shapes.prelude_layers, 1),
+            Part.RECURRENT: (shapes.recurrent_layers, recurrence_depth),
+            Part.CODA: (shapes.coda_layers, 1),
+        }
+        self._writer = {part: torch.full((*size, num_positions), _NOBODY) for part, size in sizes.items()}
+        self._depth = {part: torch.full((*size, num_positions), _NOBODY) for part, size in sizes.items()}
+
+    def begin(self, positions: Iterable[int]) -> None:
+        """Starts a new incarnation at each of `positions`."""
+        for position in positions:
+            self._current[position] = self._num_incarnations
+            self._num_incarnations += 1
+
+    def end(self, positions: Iterable[int]) -> None:
+        """Ends the incarnations at `positions`: from now on their cells are stale."""
+        for position in positions:
+            self._current[position] = _NOBODY
+
+    def write(self, part: Part, layer: int, *, positions: Sequence[int], depths: Sequence[int]) -> None:
+        """Records that the rows wrote their cells.
+
+        Args:
+            part: Whose layers.
+            layer: Index of the layer within the part.
+            positions: Position of each row.
+            depths: Recurrence of each row in the recurrent block, depth of its state in the coda, 0 in the prelude.
+
+        Raises:
+            SlotConflictError: If a cell is written for nobody, a second time or out of order (KV-04).
+        """
+        for position, depth in zip(positions, depths, strict=True):
+            slot = depth if part is Part.RECURRENT else 0
+            incarnation = int(self._current[position])
+            where = f"{part.value} layer {layer}, position {position}, depth {depth}"
+            if incarnation == _NOBODY:
+                message = f"{where}: written for a position that is not in flight (KV-04)"
+                raise SlotConflictError(message)
+            earlier = self._writer[part][layer, :, position] == incarnation
+            if part is Part.RECURRENT:
+                in_order = bool(earlier[:slot].all()) and not bool(earlier[slot:].any())
+            else:
+                in_order = not bool(earlier[0]) or int(self._depth[part][layer, 0, position]) < depth
+            if not in_order:
+                message = f"{where}: written twice or out of order in one incarnation (KV-04)"
+                raise SlotConflictError(message)
+            self._writer[part][layer, slot, position] = incarnation
+            self._depth[part][layer, slot, position] = depth
+
+    def read(self, part: Part, layer: int, *, positions: Sequence[int], depths: Sequence[int]) -> None:
+        """Checks that each row may attend to the cells of its slot at all positions up to its own.
+
+        Raises:
+            StaleReadError: If one of them was not written by the current incarnation of its position (KV-03), or a
+                verification would see a provisional coda entry (KV-07).
+        """
+        for position, depth in zip(positions, depths, strict=True):
+            slot = depth if part is Part.RECURRENT else 0
+            seen = slice(0, position + 1)
+            current = self._current[seen]
+            stale = (self._writer[part][layer, slot, seen] != current) | (current == _NOBODY)
+            if bool(stale.any()):
+                message = (
+                    f"{part.value} layer {layer}: position {position} at depth {depth} reads stale cells "
+                    f"of positions {stale.nonzero().flatten().tolist()} (KV-03)"
+                )
+                raise StaleReadError(message)
+            provisional = self._depth[part][layer, slot, seen] < self._recurrence_depth
+            if part is Part.CODA and depth == self._recurrence_depth and bool(provisional.any()):
+                message = (
+                    f"coda layer {layer}: the verification of position {position} reads provisional cells "
+                    f"of positions {provisional.nonzero().flatten().tolist()} (KV-07)"
+                )
+                raise StaleReadError(message)
