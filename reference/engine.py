@@ -20,7 +20,7 @@ from torch import Tensor
 
 from reference.axes import Hidden, Logits
 from reference.counts import Counts, count
-from reference.errors import ParameterError
+from reference.errors import ParameterError, check_whole_number
 from reference.kv import KVCache
 from reference.models.protocol import LoopedModel
 from reference.provenance import Part
@@ -318,11 +318,9 @@ def generate(  # noqa: PLR0913 - the options of `Options`, each by name
     Raises:
         ParameterError: If an argument breaks a rule of the specification; before any computation (NOT-04).
     """
-    prompt = _token_ids(prompt_ids)
-    _check_in_vocabulary("prompt_ids", prompt, model, clause="SMP-07")
+    prompt = _token_ids("prompt_ids", prompt_ids, model, clause="SMP-07")
     if arithmetic not in tuple(Arithmetic):
-        message = f"arithmetic={arithmetic!r} is none of {[str(name) for name in Arithmetic]} (CONF-01)"
-        raise ParameterError(message)
+        raise ParameterError(f"arithmetic={arithmetic!r} is none of {[str(name) for name in Arithmetic]} (CONF-01)")
     check_state_options(seed=state_seed, scale=state_scale)
     depth = model.recurrence_depth if recurrence_depth is None else recurrence_depth
     stopping = Stopping(
@@ -351,28 +349,33 @@ def generate(  # noqa: PLR0913 - the options of `Options`, each by name
     return decoding.output()
 
 
-def _token_ids(ids: Collection[int] | Tensor) -> list[int]:
-    """Gives token ids as plain integers."""
-    return [int(token) for token in (ids.flatten().tolist() if isinstance(ids, Tensor) else ids)]
+def _token_ids(name: str, ids: Iterable[int] | Tensor, model: LoopedModel, *, clause: str) -> list[int]:
+    """Gives token ids as plain integers.
 
-
-def _check_in_vocabulary(name: str, ids: Iterable[int], model: LoopedModel, *, clause: str) -> None:
-    """Holds that all ids are token ids of the model."""
-    strangers = sorted({token for token in ids if not 0 <= token < model.vocab_size})
+    Raises:
+        ParameterError: If one is not a whole number or not in the model's vocabulary; the message names `clause`.
+    """
+    if isinstance(ids, Tensor) and ids.dim() > 1:
+        raise ParameterError(f"{name} has shape {tuple(ids.shape)}; one sequence is one axis ({clause})")
+    numbers = list(ids.reshape(-1).tolist() if isinstance(ids, Tensor) else ids)
+    for number in numbers:
+        check_whole_number(name, number, minimum=0, clause=clause)
+    strangers = sorted({number for number in numbers if number >= model.vocab_size})
     if strangers:
-        message = f"{name} {strangers} are outside the vocabulary of {model.vocab_size} tokens ({clause})"
-        raise ParameterError(message)
+        raise ParameterError(f"{name}={strangers} outside the vocabulary of {model.vocab_size} tokens ({clause})")
+    return numbers
 
 
 def _stop_ids(eos_token_id: EosTokenId, model: LoopedModel) -> frozenset[int]:
     """Gives the set of stop ids in any of the forms that callers use (SMP-08, SMP-09)."""
-    if isinstance(eos_token_id, str):
-        if eos_token_id != DECLARED_BY_MODEL:
-            message = f"eos_token_id={eos_token_id!r} is neither ids nor 'model' (SMP-09)"
-            raise ParameterError(message)
-        return model.eos_token_ids
-    if eos_token_id is None:
-        return frozenset()
-    ids = _token_ids([eos_token_id] if isinstance(eos_token_id, int) else eos_token_id)
-    _check_in_vocabulary("eos_token_id", ids, model, clause="SMP-08")
-    return frozenset(ids)
+    match eos_token_id:
+        case None:
+            return frozenset()
+        case str():
+            if eos_token_id != DECLARED_BY_MODEL:
+                raise ParameterError(f"eos_token_id={eos_token_id!r} is neither ids nor 'model' (SMP-09)")
+            return model.eos_token_ids
+        case int():
+            return frozenset(_token_ids("eos_token_id", [eos_token_id], model, clause="SMP-08"))
+        case _:
+            return frozenset(_token_ids("eos_token_id", eos_token_id, model, clause="SMP-08"))

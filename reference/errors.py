@@ -32,8 +32,6 @@ def check_whole_number(name: str, value: object, *, minimum: int, clause: str) -
         ParameterError: If not; the message names `clause`.
     """
     if isinstance(value, bool) or not isinstance(value, int):
-        message = f"{name}={value!r} is not a whole number ({clause})"
-        raise ParameterError(message)
+        raise ParameterError(f"{name}={value!r} is not a whole number ({clause})")
     if value < minimum:
-        message = f"{name}={value} is below {minimum} ({clause})"
-        raise ParameterError(message)
+        raise ParameterError(f"{name}={value} is below {minimum} ({clause})")

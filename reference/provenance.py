@@ -70,16 +70,14 @@ class Provenance:
             incarnation = int(self._current[position])
             where = f"{part.value} layer {layer}, position {position}, depth {depth}"
             if incarnation == _NOBODY:
-                message = f"{where}: written for a position that is not in flight (KV-04)"
-                raise SlotConflictError(message)
+                raise SlotConflictError(f"{where}: written for a position that is not in flight (KV-04)")
             earlier = self._writer[part][layer, :, position] == incarnation
             if part is Part.RECURRENT:
                 in_order = bool(earlier[:slot].all()) and not bool(earlier[slot:].any())
             else:
                 in_order = not bool(earlier[0]) or int(self._depth[part][layer, 0, position]) < depth
             if not in_order:
-                message = f"{where}: written twice or out of order in one incarnation (KV-04)"
-                raise SlotConflictError(message)
+                raise SlotConflictError(f"{where}: written twice or out of order in one incarnation (KV-04)")
             self._writer[part][layer, slot, position] = incarnation
             self._depth[part][layer, slot, position] = depth
 

@@ -52,8 +52,7 @@ def greedy(logits: Logits) -> tuple[tuple[int, ...], tuple[float, ...]]:
     margins = tuple(first - second if first != second else 0.0 for first, second in best.tolist())
     # topk ranks NaN above everything, so a NaN anywhere in a row shows in its margin.
     if any(math.isnan(margin) for margin in margins):
-        message = f"logits hold NaN: margins {margins} (SMP-02)"
-        raise NumericsError(message)
+        raise NumericsError(f"logits hold NaN: margins {margins} (SMP-02)")
     return tokens, margins
 
 
@@ -65,11 +64,9 @@ def check_state_options(*, seed: int, scale: object) -> None:
     """
     check_whole_number("state_seed", seed, minimum=0, clause="MOD-08")
     if seed > _WORD:
-        message = f"state_seed={seed} is not below 2**64 (MOD-08)"
-        raise ParameterError(message)
+        raise ParameterError(f"state_seed={seed} is not below 2**64 (MOD-08)")
     if not (isinstance(scale, int | float) and math.isfinite(scale) and scale >= 0):
-        message = f"state_scale={scale!r} is not a finite number of at least 0 (MOD-07)"
-        raise ParameterError(message)
+        raise ParameterError(f"state_scale={scale!r} is not a finite number of at least 0 (MOD-07)")
 
 
 def initial_noise(seed: int, positions: Sequence[int], width: int) -> Float[Tensor, "rows hidden"]:

@@ -321,5 +321,4 @@ def check_draft_depth(draft_depth: int, recurrence_depth: int, *, clause: str) -
     check_whole_number("recurrence_depth", recurrence_depth, minimum=1, clause="MOD-01")
     check_whole_number("draft_depth", draft_depth, minimum=1, clause=clause)
     if draft_depth > recurrence_depth:
-        message = f"draft_depth={draft_depth} exceeds recurrence_depth={recurrence_depth} ({clause})"
-        raise ParameterError(message)
+        raise ParameterError(f"draft_depth={draft_depth} exceeds recurrence_depth={recurrence_depth} ({clause})")

@@ -42,11 +42,11 @@ class Stopping:
         """Refuses limits under which nothing could be decoded."""
         check_whole_number("max_new_tokens", self.max_new_tokens, minimum=0, clause="SMP-04")
         if self.prompt_length < 1:
-            message = f"prompt_length={self.prompt_length}: the prompt is empty (SMP-05)"
-            raise ParameterError(message)
+            raise ParameterError(f"prompt_length={self.prompt_length}: the prompt is empty (SMP-05)")
         if self.prompt_length > self.context_length:
-            message = f"prompt_length={self.prompt_length} exceeds context_length={self.context_length} (SMP-06)"
-            raise ParameterError(message)
+            raise ParameterError(
+                f"prompt_length={self.prompt_length} exceeds context_length={self.context_length} (SMP-06)"
+            )
 
     @property
     def end(self) -> int:

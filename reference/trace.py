@@ -46,8 +46,7 @@ def from_jsonl(text: str) -> list[Event]:
         try:
             events.append(_from_json(json.loads(line)))
         except (ValueError, TypeError, KeyError) as error:
-            message = f"line {number} is not an event of trace format {VERSION}: {error}"
-            raise TraceFormatError(message) from error
+            raise TraceFormatError(f"line {number} is not an event of trace format {VERSION}: {error}") from error
     return events
 
 
@@ -67,8 +66,7 @@ def _plain(value: object) -> object:
 def _from_json(record: dict[str, object]) -> Event:
     kind = _KINDS[str(record.pop("event"))]
     if kind is Start and record.pop("version") != VERSION:
-        message = "another version"
-        raise ValueError(message)
+        raise ValueError("another version")
     return kind(**{name: _field(name, value) for name, value in record.items()})
 
 
@@ -91,6 +89,5 @@ def _field(name: str, value: object) -> object:
 
 def _integer(value: object) -> int:
     if isinstance(value, bool) or not isinstance(value, int):
-        message = f"{value!r} is not a whole number"
-        raise TypeError(message)
+        raise TypeError(f"{value!r} is not a whole number")
     return value
