@@ -4,11 +4,8 @@ This is what looped models do by default, and the definition of the right answer
 that AR commits. Clauses AR-01 to AR-03.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Unpack
-
-from torch import Tensor
 
 from reference import engine
 from reference.errors import check_whole_number
@@ -60,7 +57,7 @@ class AR:
 
 def generate(
     model: LoopedModel,
-    prompt_ids: Sequence[int] | Tensor,
+    prompt_ids: engine.PromptIds,
     *,
     max_new_tokens: int,
     **options: Unpack[engine.Options],

@@ -4,12 +4,9 @@ A round drafts up to gamma tokens one after the other at shallow depth, then tak
 together, continuing from the draft's recurrences instead of repeating them. Clauses DTV-01 to DTV-09.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import ClassVar, Unpack
-
-from torch import Tensor
 
 from reference import engine
 from reference.errors import check_whole_number
@@ -79,7 +76,7 @@ class DtV:
 
 def generate(
     model: LoopedModel,
-    prompt_ids: Sequence[int] | Tensor,
+    prompt_ids: engine.PromptIds,
     *,
     max_new_tokens: int,
     draft_depth: int,

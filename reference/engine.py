@@ -12,7 +12,7 @@ import warnings
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Final, Protocol, TypeAlias, TypedDict
+from typing import Final, Protocol, TypeAlias, TypedDict, runtime_checkable
 
 import torch
 from jaxtyping import Float
@@ -41,6 +41,9 @@ class Arithmetic(StrEnum):
 EosTokenId: TypeAlias = int | Collection[int] | Tensor | str | None
 """Stop ids as callers give them (SMP-09): none, one, several, or `"model"`: those that the checkpoint declares."""
 
+
+PromptIds: TypeAlias = Sequence[int] | Tensor
+"""A prompt as callers give it: token ids, or a tensor of them with one axis (SMP-05 to SMP-07)."""
 
 DECLARED_BY_MODEL: Final = "model"
 """Stands for the stop ids that the model's checkpoint declares."""
@@ -274,6 +277,7 @@ def _stack(rows: Sequence[Hidden]) -> Hidden:
     return rows[0] if len(rows) == 1 else torch.cat(tuple(rows))
 
 
+@runtime_checkable  # for the tests, which check annotations at run time
 class MakeSchedule(Protocol):
     """Makes a schedule once the engine knows the depth and the limits; may refuse its other parameters."""
 
@@ -283,7 +287,7 @@ class MakeSchedule(Protocol):
 
 def generate(  # noqa: PLR0913 - the options of `Options`, each by name
     model: LoopedModel,
-    prompt_ids: Sequence[int] | Tensor,
+    prompt_ids: PromptIds,
     make_schedule: MakeSchedule,
     *,
     max_new_tokens: int,

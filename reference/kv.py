@@ -12,7 +12,7 @@ queries then run along contiguous memory.
 from collections.abc import Iterable, Sequence
 from functools import cached_property
 from itertools import pairwise
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import torch
 from jaxtyping import Bool, Float
@@ -23,6 +23,7 @@ from reference.models.protocol import KVShapes
 from reference.provenance import Part, Provenance
 
 
+@runtime_checkable  # for the tests, which check annotations at run time
 class Rows(Protocol):
     """The rows of one call, as an attention layer sees them; see `models.protocol.AttentionRows`."""
 

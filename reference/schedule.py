@@ -7,7 +7,7 @@ below is the `observe` of all three. Nothing here computes with tensors (NOT-02)
 
 from dataclasses import dataclass
 from enum import Enum
-from typing import ClassVar, Protocol, TypeAlias
+from typing import ClassVar, Protocol, TypeAlias, runtime_checkable
 
 from reference.errors import ParameterError, check_whole_number
 from reference.stopping import FinishReason, Stopping
@@ -190,6 +190,7 @@ Event: TypeAlias = Start | Advance | Draft | Commit | Accept | Reject | Flush | 
 Events: TypeAlias = tuple[Event, ...]
 
 
+@runtime_checkable  # for the tests, which check annotations at run time
 class Schedule(Protocol):
     """A decoder without a model: a pure state machine on integers (NOT-02)."""
 

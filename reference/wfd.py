@@ -13,12 +13,9 @@ A tick advances every lane by one recurrence in one batched call. A rejected dra
 `ceil(T / d) - 1`; the verified token restarts the wave. Source: arXiv 2609.23033. Clauses WFD-01 to WFD-14.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import ClassVar, Unpack
-
-from torch import Tensor
 
 from reference import engine
 from reference.models.protocol import LoopedModel
@@ -85,7 +82,7 @@ class WFD:
 
 def generate(
     model: LoopedModel,
-    prompt_ids: Sequence[int] | Tensor,
+    prompt_ids: engine.PromptIds,
     *,
     max_new_tokens: int,
     draft_depth: int,

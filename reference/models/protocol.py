@@ -7,7 +7,7 @@ freely, because all rows share the weights and differ only in the KV slot they r
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import torch
 
@@ -38,6 +38,7 @@ class KVShapes:
         return self.num_slots(recurrence_depth) * 2 * self.kv_heads * self.head_dim * bytes_per_element
 
 
+@runtime_checkable  # for the tests, which check annotations at run time
 class AttentionRows(Protocol):
     """The rows of one call as an attention layer sees them; made by `reference.kv`."""
 
@@ -60,6 +61,7 @@ class AttentionRows(Protocol):
         """
 
 
+@runtime_checkable  # for the tests, which check annotations at run time
 class LoopedModel(Protocol):
     """A looped language model: prelude, a recurrent block applied `recurrence_depth` times, coda and head.
 

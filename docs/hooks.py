@@ -1,0 +1,137 @@
+"""Publishes pages that live outside docs/, where they are read on their own as well: spec/ and two root files.
+
+Every page links to files by their place in the repository, so that links work wherever the page is read. Here they are
+turned to places on the site. Where the site does not show the file (source code, say), the link's text stays and the
+link goes. A clause that is named anywhere, in a docstring too, becomes a link to where it is stated.
+"""
+
+import os
+import re
+from pathlib import Path, PurePosixPath
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:  # the pure functions are tested where MkDocs is not installed
+    from mkdocs.config.defaults import MkDocsConfig
+    from mkdocs.structure.files import Files
+    from mkdocs.structure.pages import Page
+
+_ROOT_PAGES: Final = ("CHANGELOG.md", "CONTRIBUTING.md")
+"""Pages at the root of the repository that the site shows."""
+
+_CODE_OR_LINK: Final = re.compile(
+    r"""
+    ^\ *```.*?^\ *```                        # a fenced block
+    | \[(?P<text>[^\]]*)\]                   # a link: its text, which may hold code,
+      \((?P<path>[^)\s\#:]+)(?P<anchor>\#[^)\s]*)?\)  # and a file; a colon would make it an address elsewhere
+    | `[^`\n]*`                              # code in a sentence
+    """,
+    re.DOTALL | re.MULTILINE | re.VERBOSE,
+)
+
+_CLAUSE_START: Final = re.compile(r"^\*\*([A-Z]+-\d\d)\*\*", re.MULTILINE)
+"""The id that opens a clause in spec/."""
+
+_CLAUSE_ID: Final = re.compile(r"\b[A-Z]+-\d\d\b")
+"""An id that may be one of a clause, wherever it is mentioned."""
+
+_TAG: Final = re.compile(r"(</?(\w+)[^>]*>)")
+_LEFT_ALONE: Final = frozenset({"a", "code", "pre", "script", "strong", "style", "title"})
+"""Elements in whose text no link is made: code, what is a link already, and the bold id that opens a clause."""
+
+
+def clause_places(root: Path) -> dict[str, str]:
+    """Gives the place on the site of every clause, by its id."""
+    return {
+        identifier: f"spec/{page.stem}.html#{identifier.lower()}"
+        for page in sorted((root / "spec").glob("*.md"))
+        for identifier in _CLAUSE_START.findall(page.read_text(encoding="utf-8"))
+    }
+
+
+def with_clause_links(html: str, url: str, places: dict[str, str]) -> str:
+    """Turns every mention of a clause into a link.
+
+    Args:
+        html: The content of a page.
+        url: Its place on the site.
+        places: The place of every clause, as `clause_places` gives it.
+    """
+    here = PurePosixPath(url).parent
+
+    def linked(mention: re.Match[str]) -> str:
+        place = places.get(mention[0])
+        return f'<a href="{os.path.relpath(place, here)}">{mention[0]}</a>' if place else mention[0]
+
+    pieces = []
+    end = depth = 0  # depth: how many elements that are left alone are open
+    for tag in _TAG.finditer(html):
+        text = html[end : tag.start()]
+        pieces += [text if depth else _CLAUSE_ID.sub(linked, text), tag[0]]
+        if tag[2] in _LEFT_ALONE:
+            depth += -1 if tag[0].startswith("</") else 1
+        end = tag.end()
+    return "".join(pieces) + html[end:]
+
+
+def site_paths(root: Path) -> dict[str, str]:
+    """Gives the place on the site of every published file, by its path in the repository."""
+    published = {name: name.lower() for name in _ROOT_PAGES}
+    published |= {f"spec/{page.name}": f"spec/{page.name}" for page in sorted((root / "spec").glob("*.md"))}
+    docs = root / "docs"
+    published |= {
+        path.relative_to(root).as_posix(): path.relative_to(docs).as_posix()
+        for path in sorted(docs.rglob("*"))
+        if path.is_file()
+    }
+    return published
+
+
+def with_site_links(markdown: str, source: str, published: dict[str, str]) -> str:
+    """Turns the links of a page from places in the repository to places on the site; code is left alone.
+
+    Args:
+        markdown: The page.
+        source: Its path in the repository.
+        published: What the site shows, as `site_paths` gives it.
+    """
+    here = PurePosixPath(published[source]).parent
+
+    def turned(found: re.Match[str]) -> str:
+        if found["path"] is None:
+            return found[0]
+        target = os.path.normpath(PurePosixPath(source).parent / found["path"])
+        if target not in published:
+            return found["text"]
+        return f"[{found['text']}]({os.path.relpath(published[target], here)}{found['anchor'] or ''})"
+
+    return _CODE_OR_LINK.sub(turned, markdown)
+
+
+def on_files(files: "Files", *, config: "MkDocsConfig") -> "Files":
+    """Adds the pages from outside docs/ to the site."""
+    from mkdocs.structure.files import File  # noqa: PLC0415 - see above
+
+    root = _root(config)
+    for source, place in site_paths(root).items():
+        if not source.startswith("docs/"):
+            files.append(File.generated(config, place, abs_src_path=str(root / source)))
+    return files
+
+
+def on_page_markdown(markdown: str, *, page: "Page", config: "MkDocsConfig", files: "Files") -> str:  # noqa: ARG001 - MkDocs's signature
+    """Turns the links of every page, and gives every clause an anchor."""
+    root = _root(config)
+    assert page.file.abs_src_path is not None
+    source = Path(page.file.abs_src_path).relative_to(root).as_posix()
+    if source.startswith("spec/"):
+        markdown = _CLAUSE_START.sub(lambda start: f"{start[0]}{{ #{start[1].lower()} }}", markdown)
+    return with_site_links(markdown, source, site_paths(root))
+
+
+def on_page_content(html: str, *, page: "Page", config: "MkDocsConfig", files: "Files") -> str:  # noqa: ARG001 - MkDocs's signature
+    """Links every mention of a clause to the clause."""
+    return with_clause_links(html, page.url, clause_places(_root(config)))
+
+
+def _root(config: "MkDocsConfig") -> Path:
+    return Path(config.docs_dir).parent

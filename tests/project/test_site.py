@@ -1,0 +1,83 @@
+"""The site shows the repository's own pages; docs/hooks.py turns their links."""
+
+import ast
+import re
+import runpy
+
+import pytest
+
+from tests.project.sources import REPOSITORY, lies_in, modules
+from tests.project.test_clauses import STATED
+
+HOOKS = runpy.run_path(str(REPOSITORY / "docs" / "hooks.py"))
+
+NOT_IN_THE_API = ("reference.bench", "reference.cli", "reference.training")
+"""Programs: what they do is described by their `--help`."""
+
+PUBLISHED = {
+    "CHANGELOG.md": "changelog.md",
+    "spec/00-notation.md": "spec/00-notation.md",
+    "spec/50-wfd.md": "spec/50-wfd.md",
+    "docs/index.md": "index.md",
+    "docs/figures/wave.svg": "figures/wave.svg",
+}
+
+
+def test_the_pages_of_the_repository_are_published() -> None:
+    published = HOOKS["site_paths"](REPOSITORY)
+    assert published["CHANGELOG.md"] == "changelog.md"
+    assert published["docs/index.md"] == "index.md"
+    assert published["spec/00-notation.md"] == "spec/00-notation.md"
+
+
+def test_every_module_that_defines_something_is_in_the_api() -> None:
+    described = re.findall(r"^::: (\S+)$", (REPOSITORY / "docs" / "api.md").read_text(encoding="utf-8"), re.MULTILINE)
+    trees = modules(REPOSITORY / "reference")
+    owed = {
+        name
+        for name, tree in trees.items()
+        if any(isinstance(node, ast.FunctionDef | ast.ClassDef | ast.AnnAssign) for node in tree.body)
+        and not any(lies_in(name, program) for program in NOT_IN_THE_API)
+    }
+    assert sorted(owed - set(described)) == []
+    assert sorted(set(described) - set(trees)) == []
+
+
+@pytest.mark.parametrize(
+    "source,written,shown",
+    [
+        ("docs/index.md", "[a](../spec/50-wfd.md#wfd-07)", "[a](spec/50-wfd.md#wfd-07)"),
+        ("docs/index.md", "[`a`](../CHANGELOG.md)", "[`a`](changelog.md)"),
+        ("docs/index.md", "![a](figures/wave.svg)", "![a](figures/wave.svg)"),
+        ("spec/50-wfd.md", "[a](00-notation.md)", "[a](00-notation.md)"),
+        ("spec/50-wfd.md", "[a](../docs/figures/wave.svg)", "[a](../figures/wave.svg)"),
+        ("CHANGELOG.md", "[a](docs/index.md) [b](spec/50-wfd.md)", "[a](index.md) [b](spec/50-wfd.md)"),
+        ("CHANGELOG.md", "see [`wfd.py`](reference/wfd.py).", "see `wfd.py`."),
+        ("CHANGELOG.md", "[a](https://example.org) [b](#added)", "[a](https://example.org) [b](#added)"),
+        ("CHANGELOG.md", "`h[i](r)`", "`h[i](r)`"),
+        ("CHANGELOG.md", "```\nh[i](r)\n```\n[a](docs/index.md)", "```\nh[i](r)\n```\n[a](index.md)"),
+    ],
+)
+def test_a_link_leads_to_its_place_on_the_site(source: str, written: str, shown: str) -> None:
+    assert HOOKS["with_site_links"](written, source, PUBLISHED) == shown
+
+
+def test_every_clause_has_a_place_on_the_site() -> None:
+    places = HOOKS["clause_places"](REPOSITORY)
+    assert set(places) == set(STATED)
+    assert places["WFD-01"] == "spec/60-wfd.html#wfd-01"
+
+
+@pytest.mark.parametrize(
+    "written,shown",
+    [
+        ("<p>as WFD-01 says</p>", '<p>as <a href="60-wfd.html#wfd-01">WFD-01</a> says</p>'),
+        ("WFD-77 and UTF-16", "WFD-77 and UTF-16"),
+        ('<p><strong id="wfd-01">WFD-01</strong> One.</p>', '<p><strong id="wfd-01">WFD-01</strong> One.</p>'),
+        ("<pre><code>WFD-01 <em>WFD-01</em></code></pre>", "<pre><code>WFD-01 <em>WFD-01</em></code></pre>"),
+        ('<a href="x" title="WFD-01">WFD-01</a>', '<a href="x" title="WFD-01">WFD-01</a>'),
+    ],
+)
+def test_a_clause_that_is_mentioned_is_linked(written: str, shown: str) -> None:
+    places = {"WFD-01": "spec/60-wfd.html#wfd-01"}
+    assert HOOKS["with_clause_links"](written, "spec/50-dtv.html", places) == shown
