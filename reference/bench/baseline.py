@@ -83,15 +83,11 @@ class OuroNetwork(nn.Module):
     def __init__(self, config: Mapping[str, int]) -> None:
         """Makes the modules of a configuration, with the official names."""
         super().__init__()
-        width, self.head_dim, self.kv_heads = config["hidden_size"], config["head_dim"], config["num_key_value_heads"]
+        self.head_dim, self.kv_heads = config["head_dim"], config["num_key_value_heads"]
         self._num_recurrences = config["total_ut_steps"]
         self.num_slots = self._num_recurrences * config["num_hidden_layers"]
-        self.model = nn.Module()
-        self.model.embed_tokens = nn.Embedding(config["vocab_size"], width)
-        self.model.layers = nn.ModuleList(_OuroLayer(config) for _ in range(config["num_hidden_layers"]))
-        self.model.norm = nn.RMSNorm(width, config["rms_norm_eps"])
-        self.model.early_exit_gate = nn.Linear(width, 1)
-        self.lm_head = nn.Linear(width, config["vocab_size"], bias=False)
+        self.model = _OuroModel(config)
+        self.lm_head = nn.Linear(config["hidden_size"], config["vocab_size"], bias=False)
         angles = _angles(config["rope_theta"], self.head_dim, config["max_position_embeddings"]).repeat(1, 2)
         self._cos, self._sin = angles.cos(), angles.sin()
 
@@ -99,46 +95,73 @@ class OuroNetwork(nn.Module):
         """Gives the logits behind the last token."""
         here = slice(cache.start, cache.start + token_ids.shape[1])
         rotation = self._cos[here], self._sin[here]
-        x = self.model.embed_tokens(token_ids)
+        x: Tensor = self.model.embed_tokens(token_ids)
         for _ in range(self._num_recurrences):
             for layer in self.model.layers:
                 x = layer(x, rotation, cache)
             x = self.model.norm(x)
-        return self.lm_head(x[:, -1])
+        logits: Tensor = self.lm_head(x[:, -1])
+        return logits
+
+
+class _OuroModel(nn.Module):
+    def __init__(self, config: Mapping[str, int]) -> None:
+        super().__init__()
+        width = config["hidden_size"]
+        self.embed_tokens = nn.Embedding(config["vocab_size"], width)
+        self.layers = nn.ModuleList(_OuroLayer(config) for _ in range(config["num_hidden_layers"]))
+        self.norm = nn.RMSNorm(width, config["rms_norm_eps"])
+        self.early_exit_gate = nn.Linear(width, 1)
 
 
 class _OuroLayer(nn.Module):
     def __init__(self, config: Mapping[str, int]) -> None:
         super().__init__()
-        width, inner, eps = config["hidden_size"], config["intermediate_size"], config["rms_norm_eps"]
-        self._head_dim = config["head_dim"]
-        queries, keys = (config[name] * self._head_dim for name in ("num_attention_heads", "num_key_value_heads"))
-        self.self_attn = nn.Module()
-        self.self_attn.q_proj = nn.Linear(width, queries, bias=False)
-        self.self_attn.k_proj = nn.Linear(width, keys, bias=False)
-        self.self_attn.v_proj = nn.Linear(width, keys, bias=False)
-        self.self_attn.o_proj = nn.Linear(queries, width, bias=False)
-        self.mlp = nn.Module()
-        self.mlp.gate_proj = nn.Linear(width, inner, bias=False)
-        self.mlp.up_proj = nn.Linear(width, inner, bias=False)
-        self.mlp.down_proj = nn.Linear(inner, width, bias=False)
+        width, eps = config["hidden_size"], config["rms_norm_eps"]
+        self.self_attn = _OuroAttention(config)
+        self.mlp = _OuroMLP(config)
         self.input_layernorm = nn.RMSNorm(width, eps)
         self.input_layernorm_2 = nn.RMSNorm(width, eps)
         self.post_attention_layernorm = nn.RMSNorm(width, eps)
         self.post_attention_layernorm_2 = nn.RMSNorm(width, eps)
 
     def forward(self, x: Tensor, rotation: tuple[Tensor, Tensor], cache: Cache) -> Tensor:
-        attention, mlp = self.self_attn, self.mlp
-        normed = self.input_layernorm(x)
+        x = x + self.input_layernorm_2(self.self_attn(self.input_layernorm(x), rotation, cache))
+        output: Tensor = x + self.post_attention_layernorm_2(self.mlp(self.post_attention_layernorm(x)))
+        return output
+
+
+class _OuroAttention(nn.Module):
+    def __init__(self, config: Mapping[str, int]) -> None:
+        super().__init__()
+        width, self._head_dim = config["hidden_size"], config["head_dim"]
+        queries, keys = (config[name] * self._head_dim for name in ("num_attention_heads", "num_key_value_heads"))
+        self.q_proj = nn.Linear(width, queries, bias=False)
+        self.k_proj = nn.Linear(width, keys, bias=False)
+        self.v_proj = nn.Linear(width, keys, bias=False)
+        self.o_proj = nn.Linear(queries, width, bias=False)
+
+    def forward(self, x: Tensor, rotation: tuple[Tensor, Tensor], cache: Cache) -> Tensor:
         query, key, value = (
-            projection(normed).unflatten(-1, (-1, self._head_dim)).transpose(1, 2)
-            for projection in (attention.q_proj, attention.k_proj, attention.v_proj)
+            projection(x).unflatten(-1, (-1, self._head_dim)).transpose(1, 2)
+            for projection in (self.q_proj, self.k_proj, self.v_proj)
         )
         attended = cache.attend(_rotate_halves(query, rotation), _rotate_halves(key, rotation), value)
-        x = x + self.input_layernorm_2(attention.o_proj(attended.transpose(1, 2).flatten(2)))
-        normed = self.post_attention_layernorm(x)
-        gated = mlp.down_proj(F.silu(mlp.gate_proj(normed)) * mlp.up_proj(normed))
-        return x + self.post_attention_layernorm_2(gated)
+        output: Tensor = self.o_proj(attended.transpose(1, 2).flatten(2))
+        return output
+
+
+class _OuroMLP(nn.Module):
+    def __init__(self, config: Mapping[str, int]) -> None:
+        super().__init__()
+        width, inner = config["hidden_size"], config["intermediate_size"]
+        self.gate_proj = nn.Linear(width, inner, bias=False)
+        self.up_proj = nn.Linear(width, inner, bias=False)
+        self.down_proj = nn.Linear(inner, width, bias=False)
+
+    def forward(self, x: Tensor) -> Tensor:
+        output: Tensor = self.down_proj(F.silu(self.gate_proj(x)) * self.up_proj(x))
+        return output
 
 
 class HuginnNetwork(nn.Module):
@@ -150,16 +173,12 @@ class HuginnNetwork(nn.Module):
         width, self.kv_heads = config["n_embd"], config["n_heads"]
         self.head_dim = width // self.kv_heads
         self._num_recurrences = config["mean_recurrence"]
-        num_prelude, num_core = config["n_layers_in_prelude"], config["n_layers_in_recurrent_block"]
-        num_coda = config["n_layers_in_coda"]
-        self.num_slots = num_prelude + self._num_recurrences * num_core + num_coda
-        parts = self.transformer = nn.Module()
-        parts.wte = nn.Embedding(config["vocab_size"], width)
-        parts.prelude = nn.ModuleList(_HuginnBlock(config) for _ in range(num_prelude))
-        parts.adapter = nn.Linear(2 * width, width, bias=False)
-        parts.core_block = nn.ModuleList(_HuginnBlock(config) for _ in range(num_core))
-        parts.coda = nn.ModuleList(_HuginnBlock(config) for _ in range(num_coda))
-        parts.ln_f = nn.RMSNorm(width, config["norm_eps"])
+        self.num_slots = (
+            config["n_layers_in_prelude"]
+            + self._num_recurrences * config["n_layers_in_recurrent_block"]
+            + config["n_layers_in_coda"]
+        )
+        self.transformer = _HuginnModel(config)
         self.lm_head = nn.Linear(width, config["vocab_size"], bias=False)
         angles = _angles(config["rope_base"], self.head_dim, config["block_size"])
         self._cos, self._sin = angles.cos(), angles.sin()
@@ -169,7 +188,7 @@ class HuginnNetwork(nn.Module):
         here = slice(cache.start, cache.start + token_ids.shape[1])
         rotation = self._cos[here], self._sin[here]
         parts = self.transformer
-        injected = parts.wte(token_ids) * parts.wte.embedding_dim**0.5
+        injected: Tensor = parts.wte(token_ids) * parts.wte.embedding_dim**0.5
         for block in parts.prelude:
             injected = block(injected, rotation, cache)
         x = torch.zeros_like(injected)
@@ -180,32 +199,63 @@ class HuginnNetwork(nn.Module):
         x = parts.ln_f(x)
         for block in parts.coda:
             x = block(x, rotation, cache)
-        return self.lm_head(parts.ln_f(x[:, -1]))
+        logits: Tensor = self.lm_head(parts.ln_f(x[:, -1]))
+        return logits
+
+
+class _HuginnModel(nn.Module):
+    def __init__(self, config: Mapping[str, int]) -> None:
+        super().__init__()
+        width = config["n_embd"]
+        self.wte = nn.Embedding(config["vocab_size"], width)
+        self.prelude = nn.ModuleList(_HuginnBlock(config) for _ in range(config["n_layers_in_prelude"]))
+        self.adapter = nn.Linear(2 * width, width, bias=False)
+        self.core_block = nn.ModuleList(_HuginnBlock(config) for _ in range(config["n_layers_in_recurrent_block"]))
+        self.coda = nn.ModuleList(_HuginnBlock(config) for _ in range(config["n_layers_in_coda"]))
+        self.ln_f = nn.RMSNorm(width, config["norm_eps"])
 
 
 class _HuginnBlock(nn.Module):
     def __init__(self, config: Mapping[str, int]) -> None:
         super().__init__()
-        width, inner, eps = config["n_embd"], config["intermediate_size"], config["norm_eps"]
-        self._num_heads = config["n_heads"]
+        width, eps = config["n_embd"], config["norm_eps"]
         self.norm_1, self.norm_2 = nn.RMSNorm(width, eps), nn.RMSNorm(width, eps)
         self.norm_3, self.norm_4 = nn.RMSNorm(width, eps), nn.RMSNorm(width, eps)
-        self.attn = nn.Module()
-        self.attn.Wqkv = nn.Linear(width, 3 * width, bias=False)
-        self.attn.qk_bias = nn.Parameter(torch.zeros(2, 1, self._num_heads, width // self._num_heads))
-        self.attn.proj = nn.Linear(width, width, bias=False)
-        self.mlp = nn.Module()
-        self.mlp.fc = nn.Linear(width, 2 * inner, bias=False)
-        self.mlp.proj = nn.Linear(inner, width, bias=False)
+        self.attn = _HuginnAttention(config)
+        self.mlp = _HuginnMLP(config)
 
     def forward(self, x: Tensor, rotation: tuple[Tensor, Tensor], cache: Cache) -> Tensor:
-        qkv = self.attn.Wqkv(self.norm_1(x)).unflatten(-1, (3, self._num_heads, -1))
-        query, key = qkv[:, :, 0] + self.attn.qk_bias[0], qkv[:, :, 1] + self.attn.qk_bias[1]
-        query, key, value = query.transpose(1, 2), key.transpose(1, 2), qkv[:, :, 2].transpose(1, 2)
+        x = self.norm_2(self.attn(self.norm_1(x), rotation, cache) + x)
+        output: Tensor = self.norm_4(self.mlp(self.norm_3(x)) + x)
+        return output
+
+
+class _HuginnAttention(nn.Module):
+    def __init__(self, config: Mapping[str, int]) -> None:
+        super().__init__()
+        width, self._num_heads = config["n_embd"], config["n_heads"]
+        self.Wqkv = nn.Linear(width, 3 * width, bias=False)
+        self.qk_bias = nn.Parameter(torch.zeros(2, 1, self._num_heads, width // self._num_heads))
+        self.proj = nn.Linear(width, width, bias=False)
+
+    def forward(self, x: Tensor, rotation: tuple[Tensor, Tensor], cache: Cache) -> Tensor:
+        query, key, value = self.Wqkv(x).unflatten(-1, (3, self._num_heads, -1)).unbind(2)
+        query, key, value = (heads.transpose(1, 2) for heads in (query + self.qk_bias[0], key + self.qk_bias[1], value))
         attended = cache.attend(_rotate_pairs(query, rotation), _rotate_pairs(key, rotation), value)
-        x = self.norm_2(self.attn.proj(attended.transpose(1, 2).flatten(2)) + x)
-        gate, up = self.mlp.fc(self.norm_3(x)).chunk(2, dim=-1)
-        return self.norm_4(self.mlp.proj(F.silu(gate) * up) + x)
+        output: Tensor = self.proj(attended.transpose(1, 2).flatten(2))
+        return output
+
+
+class _HuginnMLP(nn.Module):
+    def __init__(self, config: Mapping[str, int]) -> None:
+        super().__init__()
+        self.fc = nn.Linear(config["n_embd"], 2 * config["intermediate_size"], bias=False)
+        self.proj = nn.Linear(config["intermediate_size"], config["n_embd"], bias=False)
+
+    def forward(self, x: Tensor) -> Tensor:
+        gate, up = self.fc(x).chunk(2, dim=-1)
+        output: Tensor = self.proj(F.silu(gate) * up)
+        return output
 
 
 def _angles(theta: float, head_dim: int, length: int) -> Tensor:

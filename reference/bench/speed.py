@@ -22,6 +22,7 @@ from reference import ar, dtv, models, wfd
 from reference.bench.baseline import Baseline
 from reference.engine import Output
 from reference.models.protocol import LoopedModel
+from reference.models.shipped import default_prompts, folder_of, load_tokenizer
 
 _BASELINE = "baseline"
 
@@ -106,7 +107,7 @@ def measure(name: str, settings: Settings, *, on_progress: Callable[[str], None]
     """
     torch.set_num_threads(settings.threads)
     model = models.load(name)
-    baseline = Baseline(models.folder_of(name))
+    baseline = Baseline(folder_of(name))
     prompts = _prompts(name, model, longest=model.context_length - settings.max_new_tokens)
     runs = _decoders(model, settings)
     seconds: dict[str, list[float]] = {decoder: [] for decoder in (_BASELINE, *runs)}
@@ -169,9 +170,9 @@ def _time_baseline(baseline: Baseline, prompt: Sequence[int], settings: Settings
 
 def _prompts(name: str, model: LoopedModel, *, longest: int) -> list[list[int]]:
     """Gives the shipped prompts, or random ids for a model without a tokenizer."""
-    prompts = models.default_prompts(name)
-    if prompts is not None:
-        return [ids[-longest:] for ids in prompts.values()]
+    tokenizer = load_tokenizer(name)
+    if tokenizer is not None:
+        return [tokenizer.encode(text).ids[-longest:] for text in default_prompts().values()]
     draw = random.Random(0)  # noqa: S311 - any prompts will do, as long as they stay the same
     return [[draw.randrange(model.vocab_size) for _ in range(16)] for _ in range(4)]
 

@@ -1,7 +1,7 @@
 """The pieces that both model families are made of: RMS norm, the gated MLP, and weights laid out for few rows."""
 
 from dataclasses import dataclass
-from typing import Final, Self
+from typing import Final
 
 import torch
 import torch.nn.functional as F  # noqa: N812 - the customary name
@@ -19,7 +19,7 @@ def wide_dtype(dtype: torch.dtype) -> torch.dtype:
     return torch.promote_types(dtype, torch.float32)
 
 
-def converted(x: Float[Tensor, "..."], dtype: torch.dtype) -> Float[Tensor, "..."]:
+def converted(x: Tensor, dtype: torch.dtype) -> Tensor:
     """Gives `x.to(dtype)`, free of charge where there is nothing to do: on few rows a call into torch costs as much."""
     return x if x.dtype == dtype else x.to(dtype)
 
@@ -36,7 +36,7 @@ class RMSNorm:
     """Number of elements in a row, of the same type as `eps`."""
 
     @classmethod
-    def of(cls, weight: Float[Tensor, " hidden"], eps: float) -> Self:
+    def of(cls, weight: Float[Tensor, " hidden"], eps: float) -> "RMSNorm":
         """Makes a norm from its learned weight."""
         wide = weight.new_empty((), dtype=wide_dtype(weight.dtype))
         return cls(weight.clone(), torch.full_like(wide, eps), torch.full_like(wide, weight.shape[0]))

@@ -7,7 +7,7 @@ up once and uses them in all layers.
 """
 
 from dataclasses import dataclass
-from typing import NamedTuple, Self
+from typing import NamedTuple
 
 import torch
 from jaxtyping import Complex, Float
@@ -51,7 +51,7 @@ class HalfSplitRotary:
     """Cosines and signed sines; rounded to the model's type, as in the official network."""
 
     @classmethod
-    def of(cls, shape: RotaryShape, *, dtype: torch.dtype, device: torch.device) -> Self:
+    def of(cls, shape: RotaryShape, *, dtype: torch.dtype, device: torch.device) -> "HalfSplitRotary":
         """Computes the table."""
         angles = shape.angles(dtype=wide_dtype(dtype), device=device)
         cosines, sines = angles.cos(), angles.sin()
@@ -78,7 +78,7 @@ class InterleavedRotary:
     """Type to turn in: at least float32."""
 
     @classmethod
-    def of(cls, shape: RotaryShape, *, dtype: torch.dtype, device: torch.device) -> Self:
+    def of(cls, shape: RotaryShape, *, dtype: torch.dtype, device: torch.device) -> "InterleavedRotary":
         """Computes the table."""
         wide = wide_dtype(dtype)
         angles = shape.angles(dtype=wide, device=device)
