@@ -102,19 +102,18 @@ class KVCache:
             return _WavefrontRows(self, part, positions, depths, slots[0])
         return _SeparateRows(self, part, positions, depths, slots)
 
-    def begin(self, positions: Iterable[int]) -> None:
-        """Starts a new incarnation at each of `positions`.
+    def begin(self, positions: Sequence[int]) -> None:
+        """Starts a new incarnation at each of `positions`, which are a run.
 
-        Values are zeroed although nobody may read them before they are written: a batched wavefront multiplies a
-        rectangle of cells by weights of which the forbidden ones are exactly 0, and 0 times a leftover NaN is NaN.
+        The recurrent block's values are zeroed although nobody may read them before they are written: a batched
+        wavefront multiplies a rectangle of cells by weights of which the forbidden ones are exactly 0, and 0 times a
+        leftover NaN is NaN.
         """
-        for position in positions:
-            for values in self._values.values():
-                values[:, :, :, position] = 0
+        self._values[Part.RECURRENT][:, :, :, positions[0] : positions[-1] + 1] = 0
         if self.provenance is not None:
             self.provenance.begin(positions)
 
-    def end(self, positions: Iterable[int]) -> None:
+    def end(self, positions: Sequence[int]) -> None:
         """Ends the incarnations at `positions` after a flush. Their cells are left as they are (KV-05)."""
         if self.provenance is not None:
             self.provenance.end(positions)
