@@ -73,14 +73,12 @@ def _load_folder(folder: Path, *, dtype: torch.dtype | None, device: torch.devic
         raise CheckpointError(message)
     config = replace(config, eos_token_ids=config.eos_token_ids | _further_stop_ids(folder, config.vocab_size))
     with open_tensors(folder) as tensors:
-        match config:
-            case OuroConfig():
-                tensors.check(config.tensor_shapes())
-                return Ouro(config, tensors, dtype=computed, device=device)
-            case HuginnConfig():
-                tensors.check(config.tensor_shapes(), optional=config.redundant_tensor_shapes())
-                raise_if(config.contradictions(tensors), f"{folder}: tensors contradict each other (MOD-09)")
-                return Huginn(config, tensors, dtype=computed, device=device)
+        if isinstance(config, OuroConfig):
+            tensors.check(config.tensor_shapes())
+            return Ouro(config, tensors, dtype=computed, device=device)
+        tensors.check(config.tensor_shapes(), optional=config.redundant_tensor_shapes())
+        raise_if(config.contradictions(tensors), f"{folder}: tensors contradict each other (MOD-09)")
+        return Huginn(config, tensors, dtype=computed, device=device)
 
 
 def _read_config(folder: Path) -> OuroConfig | HuginnConfig:

@@ -339,7 +339,7 @@ class Huginn:
         for index, block in enumerate(blocks):
             joined = block.before_attention(x) @ block.queries_keys_values + block.bias
             rotated, values = joined.view(-1, 3 * num_heads, head_dim).split_with_sizes((2 * num_heads, num_heads), 1)
-            queries, keys = self._rotary.rotate(rotated, turn).chunk(2, dim=1)
+            queries, keys = self._rotary.rotate(rotated, turn).split_with_sizes((num_heads, num_heads), 1)
             attended = rows.attend(index, queries, keys, values, scale=head_dim**-0.5)
             x = block.after_attention(torch.addmm(x, attended, block.attention_output))
             x = block.after_mlp(torch.addmm(x, gated_mlp(block.before_mlp(x), block.gate_and_up), block.down))

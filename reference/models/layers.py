@@ -53,7 +53,7 @@ class RMSNorm:
         return converted(wide * torch.rsqrt(mean_square_and_eps), x.dtype) * self.weight
 
 
-def transposed(*weights: Float[Tensor, "out _in"]) -> Float[Tensor, "_in all_out"]:
+def transposed(*weights: Float[Tensor, "_out fan_in"]) -> Float[Tensor, "fan_in all_out"]:
     """Joins official `[out, in]` matrices into one contiguous `[in, out]` matrix for `rows @ matrix`.
 
     One product with few rows then streams the weights once, in the order in which they lie in memory.

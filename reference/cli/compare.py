@@ -1,0 +1,178 @@
+"""The three decoders on one prompt: do they agree, what did each compute, how long did it take."""
+
+import math
+import statistics
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from itertools import zip_longest
+from types import MappingProxyType
+from typing import Final
+
+import torch
+
+from reference.cli.arguments import DECODERS
+from reference.cli.decoding import Request, decode
+from reference.cli.inputs import Prompt
+from reference.cli.progress import Watch
+from reference.cost.closed_forms import exact_ticks, expected_ticks_per_token
+from reference.engine import Options, Output
+from reference.schedule import Event, Finish, Start
+
+_MOST_TIMED: Final = 5
+"""Timed runs of each decoder, if they are short."""
+_PATIENCE: Final = 3.0
+"""Seconds that all timed runs of a decoder may take; if they would take longer there are fewer, but one a prompt."""
+
+_TOLERANCES: Final = MappingProxyType({torch.float64: 1e-10, torch.float32: 1e-4, torch.bfloat16: 0.0625})
+"""How far a logit may move between two arithmetics, per dtype (CONF-04)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """One decoder on the prompt."""
+
+    output: Output
+    """What it gave."""
+    seconds: float
+    """Time from the end of the prefill to the last token; median of the timed runs."""
+
+    @property
+    def num_tokens(self) -> int:
+        """Tokens that took ticks: all but the first, which the prefill gives."""
+        return max(self.output.counts.committed - 1, 0)
+
+    @property
+    def ticks_per_token(self) -> float:
+        """Ticks for every token after the first, as measured."""
+        return _ratio(float(self.output.counts.ticks), float(self.num_tokens))
+
+    @property
+    def exact_ticks_per_token(self) -> float:
+        """The same from the closed form for this run's verdicts (AR-02, DTV-08, WFD-12)."""
+        return _ratio(float(exact_ticks(self.output.events)), float(self.num_tokens))
+
+    @property
+    def expected_ticks_per_token(self) -> float:
+        """The same for a long run of independent drafts with this run's acceptance rate (COST-06)."""
+        start = self.output.events[0]
+        assert isinstance(start, Start)
+        return expected_ticks_per_token(start, self.output.acceptance_rate)
+
+    @property
+    def rows_per_tick(self) -> float:
+        """Rows of a recurrent call, on average."""
+        return _ratio(float(self.output.counts.lane_ticks), float(self.output.counts.ticks))
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """The first place where a decoder's result is not AR's."""
+
+    decoder: str
+    """Which decoder."""
+    index: int
+    """Which new token, from 0."""
+    expected: int | None
+    """AR's token; None if AR had ended."""
+    found: int | None
+    """The decoder's token; None if it had ended."""
+    margin: float
+    """How far AR's token was ahead of any other; NaN if AR had ended."""
+    is_near_tie: bool
+    """Whether rounding may decide between the two (CONF-05)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """The three decoders on one prompt."""
+
+    prompt: Prompt
+    """The prompt."""
+    runs: Mapping[str, Run]
+    """One for every decoder, AR first."""
+    num_timed: int
+    """Timed runs of each decoder, after one that is not timed."""
+    difference: Difference | None
+    """Where they disagree; None if they do not."""
+
+    def speedup_in_ticks(self, decoder: str) -> float:
+        """Gives AR's ticks over those of `decoder`."""
+        ticks = self.runs["ar"].output.counts.ticks
+        return _ratio(float(ticks), float(self.runs[decoder].output.counts.ticks))
+
+    def speedup_in_time(self, decoder: str) -> float:
+        """Gives AR's time over that of `decoder`."""
+        return _ratio(self.runs["ar"].seconds, self.runs[decoder].seconds)
+
+
+def compare(asked: Request, watch: Watch, *, share: float = 1.0) -> Comparison:
+    """Runs the three decoders, first once to warm up, then in turns for the clock.
+
+    Args:
+        asked: What to decode.
+        watch: Is told what happens.
+        share: How much of all the work this is.
+    """
+    began = time.perf_counter()
+    outputs = {}
+    for decoder in DECODERS:
+        watch.expect(share / 2 / len(DECODERS))
+        outputs[decoder] = decode(decoder, asked, tracer=watch)
+    average = (time.perf_counter() - began) / len(DECODERS)
+    num_timed = max(1, min(_MOST_TIMED, int(_PATIENCE * share / average)))
+    seconds: dict[str, list[float]] = {decoder: [] for decoder in DECODERS}
+    for _ in range(num_timed):
+        for decoder in DECODERS:
+            watch.expect(share / 2 / len(DECODERS) / num_timed)
+            seconds[decoder].append(_seconds(decoder, asked, watch))
+    runs = {decoder: Run(outputs[decoder], statistics.median(seconds[decoder])) for decoder in DECODERS}
+    differences = (_difference(asked, outputs["ar"], decoder, outputs[decoder]) for decoder in DECODERS[1:])
+    return Comparison(
+        asked.prompt,
+        MappingProxyType(runs),
+        num_timed,
+        next((difference for difference in differences if difference is not None), None),
+    )
+
+
+def _seconds(decoder: str, asked: Request, watch: Watch) -> float:
+    """Times one run from the end of its prefill, as the counts do."""
+    moments: list[float] = []
+
+    def note(event: Event) -> None:
+        if isinstance(event, Start | Finish):
+            moments.append(time.perf_counter())
+        watch(event)
+
+    decode(decoder, asked, tracer=note)
+    return moments[-1] - moments[0]
+
+
+def _difference(asked: Request, expected: Output, decoder: str, found: Output) -> Difference | None:
+    pairs = zip_longest(expected.token_ids, found.token_ids)
+    index = next((index for index, (mine, other) in enumerate(pairs) if mine != other), None)
+    if index is None:
+        return None
+    ended = index == len(expected.token_ids)
+    return Difference(
+        decoder,
+        index,
+        None if ended else expected.token_ids[index],
+        None if index == len(found.token_ids) else found.token_ids[index],
+        math.nan if ended else expected.margins[index],
+        is_near_tie=not ended and _is_near_tie(asked, index),
+    )
+
+
+def _is_near_tie(asked: Request, index: int) -> bool:
+    """Tells whether rounding may decide the choice of AR's token (CONF-05)."""
+    output = decode("ar", replace(asked, options=Options(**asked.options, keep_logits=True)))
+    assert output.logits is not None
+    largest = float(output.logits[index].abs().max())
+    return output.margins[index] <= 2 * _TOLERANCES[asked.model.dtype] * max(1.0, largest)
+
+
+def _ratio(numerator: float, denominator: float) -> float:
+    """Divides; NaN where there is nothing to divide by."""
+    return numerator / denominator if denominator else math.nan

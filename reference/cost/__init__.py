@@ -1,0 +1,1 @@
+"""What decoding costs: closed forms of what a run counts."""

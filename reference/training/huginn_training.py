@@ -1,0 +1,119 @@
+"""Trains a tiny Huginn model: a random number of recurrences, gradients through the last few."""
+
+import math
+from dataclasses import dataclass
+from random import Random
+from typing import Final
+
+import torch
+from torch import Tensor
+
+from reference.training.batches import Batch
+from reference.training.huginn_net import (
+    EMBEDDING,
+    FREQUENCIES,
+    HEAD,
+    HuginnShape,
+    huginn_parameters,
+    huginn_prelude,
+    huginn_readout,
+    huginn_recur,
+    initial_state,
+)
+from reference.training.losses import weighted_cross_entropy
+from reference.training.optimisation import Compiled
+
+
+@dataclass(frozen=True, slots=True)
+class RecurrenceCounts:
+    """How many recurrences training steps run."""
+
+    fewest: int
+    """Never fewer."""
+    mean: int
+    """On average, before the cut at `most`; more than `fewest`."""
+    most: int
+    """Never more, so that no step takes too long."""
+
+
+SHALLOW: Final = RecurrenceCounts(fewest=2, mean=4, most=8)
+"""At first: nearly all recurrences get a gradient, and copying is learned as in an ordinary transformer."""
+
+DEEP: Final = RecurrenceCounts(fewest=5, mean=9, most=24)
+"""Afterwards: nothing asks the model to be right sooner, so depth may be put to use."""
+
+_SPREAD: Final = 0.5
+"""Standard deviation of the logarithm of the Poisson rate, as in the Huginn paper's sampling scheme."""
+
+
+class HuginnTrainee:
+    """A tiny Huginn model under training.
+
+    Attributes:
+        parameters: Every tensor under its official name; the head is the embedding.
+        tables: Names of embedding and head.
+    """
+
+    def __init__(self, shape: HuginnShape, seed: int, *, shallow_steps: int) -> None:
+        """Draws fresh parameters.
+
+        Args:
+            shape: Sizes.
+            seed: Of the parameters, of the initial states and of the recurrence counts.
+            shallow_steps: Steps that run `SHALLOW` recurrence counts; later ones run `DEEP`.
+        """
+        self._steps_left_shallow = shallow_steps
+        self._generator = torch.Generator().manual_seed(seed)
+        self._random = Random(seed)  # noqa: S311 - not for secrets
+        self._shape = shape
+        self.parameters: dict[str, Tensor] = huginn_parameters(shape, self._generator)
+        self.tables: frozenset[str] = frozenset({EMBEDDING, HEAD})
+        for name, tensor in self.parameters.items():
+            tensor.requires_grad_(name != FREQUENCIES)
+
+        def prelude(parameters: dict[str, Tensor], ids: Tensor) -> Tensor:
+            return huginn_prelude(parameters, shape, ids)
+
+        def recur(parameters: dict[str, Tensor], state: Tensor, injected: Tensor) -> Tensor:
+            return huginn_recur(parameters, shape, state, injected)
+
+        def readout_loss(parameters: dict[str, Tensor], state: Tensor, targets: Tensor, weights: Tensor) -> Tensor:
+            return weighted_cross_entropy(huginn_readout(parameters, shape, state), targets, weights)
+
+        self._prelude, self._recur, self._readout_loss = Compiled(prelude), Compiled(recur), Compiled(readout_loss)
+
+    @property
+    def is_compiled(self) -> bool:
+        """Whether the model runs compiled."""
+        return all(part.is_compiled for part in (self._prelude, self._recur, self._readout_loss))
+
+    def _num_recurrences(self) -> int:
+        """Draws a number of recurrences: a Poisson number of log-normal rate on top of the fewest."""
+        counts = SHALLOW if self._steps_left_shallow > 0 else DEEP
+        self._steps_left_shallow -= 1
+        mean = math.log(counts.mean - counts.fewest) - _SPREAD**2 / 2
+        rate = torch.tensor(math.exp(self._random.gauss(mean, _SPREAD)))
+        return min(counts.fewest + int(torch.poisson(rate, generator=self._generator)), counts.most)
+
+    def loss(self, batch: Batch) -> Tensor:
+        """Gives the loss after a random number of recurrences from a random state.
+
+        Args:
+            batch: Dialogues.
+
+        Returns:
+            A scalar; its gradient reaches the last `backprop_depth` recurrences and the prelude.
+        """
+        num_recurrences = self._num_recurrences()
+        seen = min(num_recurrences, self._shape.backprop_depth)
+        # Without a cache: autocast would reuse what it cast under `no_grad`, and the gradient would be lost.
+        with torch.autocast("cpu", torch.bfloat16, cache_enabled=False):
+            injected = self._prelude(self.parameters, batch.inputs)
+            rows, seq = batch.inputs.shape
+            state = initial_state(self._shape, (rows, seq), self._generator).to(injected.dtype)
+            with torch.no_grad():
+                for _ in range(num_recurrences - seen):
+                    state = self._recur(self.parameters, state, injected.detach())
+            for _ in range(seen):
+                state = self._recur(self.parameters, state, injected)
+            return self._readout_loss(self.parameters, state, batch.targets, batch.weights)

@@ -1,0 +1,171 @@
+"""Runs the optimisation that both models share: Muon for matrices, AdamW for the rest, a fixed number of steps."""
+
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from itertools import islice
+from typing import Final, Protocol, runtime_checkable
+
+import torch
+from rich.console import Console
+from tokenizers import Tokenizer
+from torch import Tensor
+
+from reference.training.batches import Batch, batches
+
+WARM_UP_STEPS: Final = 80
+"""Steps over which the learning rate rises."""
+
+DECAY_SHARE: Final = 0.6
+"""Last share of all steps, over which the learning rate falls to zero."""
+
+_REPORT_EVERY: Final = 200
+
+
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """A stretch of training on rows of one length."""
+
+    steps: int
+    """Optimiser steps."""
+    batch: int
+    """Rows a step."""
+    seq: int
+    """Tokens a row."""
+
+
+@dataclass(frozen=True, slots=True)
+class Recipe:
+    """Settings of one training run; with them and the code, the run is determined."""
+
+    stages: tuple[Stage, ...]
+    """What is trained on, in order."""
+    learning_rate: float
+    """Highest learning rate of Muon."""
+    adam_learning_rate: float
+    """Highest learning rate of AdamW; a step moves each number by about as much, so it must fit the embedding's."""
+    seed: int
+    """Of parameters, data and everything else that is drawn."""
+
+    @property
+    def steps(self) -> int:
+        """Optimiser steps in all."""
+        return sum(stage.steps for stage in self.stages)
+
+    @property
+    def tokens(self) -> int:
+        """Tokens trained on in all."""
+        return sum(stage.steps * stage.batch * stage.seq for stage in self.stages)
+
+    def scaled(self, scale: float) -> "Recipe":
+        """Gives the same recipe with another number of steps, at least one a stage."""
+        stages = (replace(stage, steps=max(1, round(stage.steps * scale))) for stage in self.stages)
+        return replace(self, stages=tuple(stages))
+
+    def data(self, tokenizer: Tokenizer) -> Iterator[Batch]:
+        """Gives the batches of all stages; every stage draws dialogues of its own."""
+        for number, stage in enumerate(self.stages):
+            source = batches(tokenizer, seed=100 * self.seed + number, batch=stage.batch, seq=stage.seq)
+            yield from islice(source, stage.steps)
+
+
+@runtime_checkable
+class Trainee(Protocol):
+    """A model under training."""
+
+    parameters: dict[str, Tensor]
+    """Every tensor of the checkpoint; those that are trained require a gradient."""
+
+    tables: frozenset[str]
+    """Names of embedding and head, which AdamW takes although they are matrices: their rows are tokens."""
+
+    @property
+    def is_compiled(self) -> bool:
+        """Whether the model runs compiled."""
+
+    def loss(self, batch: Batch) -> Tensor:
+        """Gives the loss to go down, a scalar."""
+
+
+def rate_at(step: int, steps: int) -> float:
+    """Gives the share of the highest learning rate at a step.
+
+    Args:
+        step: 0-based.
+        steps: Steps in all.
+
+    Returns:
+        More than 0, at most 1: a linear rise, a plateau, a linear fall.
+    """
+    return min(1.0, (step + 1) / WARM_UP_STEPS, (1.0 - step / steps) / DECAY_SHARE)
+
+
+class Compiled:
+    """A function compiled for speed; where compiling fails, as without a C compiler, it runs as it is.
+
+    The two differ by rounding, so weights are reproduced bit for bit only if both runs compile or neither does.
+
+    Attributes:
+        is_compiled: Whether compiling has not failed.
+    """
+
+    def __init__(self, function: Callable[..., Tensor]) -> None:
+        """Takes a function; it is compiled at the first call.
+
+        Args:
+            function: Takes and gives tensors of fixed shapes.
+        """
+        self.is_compiled: bool = True
+        self._function = function
+        self._fast: Callable[..., Tensor] = torch.compile(function, dynamic=False)
+
+    def __call__(self, *arguments: object) -> Tensor:
+        """Calls the function."""
+        if self.is_compiled:
+            try:
+                return self._fast(*arguments)
+            except Exception as error:  # noqa: BLE001 - whatever a compiler may raise
+                self.is_compiled = False
+                Console(stderr=True).print(f"torch.compile failed, training goes on without: {type(error).__name__}")
+        return self._function(*arguments)
+
+
+def optimise(trainee: Trainee, data: Iterator[Batch], recipe: Recipe, label: str) -> float:
+    """Trains in place.
+
+    Args:
+        trainee: Its parameters are changed.
+        data: The batches of `recipe.data`.
+        recipe: Steps and learning rate.
+        label: Names the run in progress lines.
+
+    Returns:
+        Minutes it took, compiling included.
+    """
+    console = Console(stderr=True)
+    trained = {name: tensor for name, tensor in trainee.parameters.items() if tensor.requires_grad}
+    matrices = [tensor for name, tensor in trained.items() if tensor.dim() == 2 and name not in trainee.tables]  # noqa: PLR2004
+    taken = {id(tensor) for tensor in matrices}
+    # By identity, since a tied head is the embedding under a second name.
+    others = list({id(tensor): tensor for tensor in trained.values() if id(tensor) not in taken}.values())
+    rates = (recipe.learning_rate, recipe.adam_learning_rate)
+    optimisers: tuple[torch.optim.Optimizer, ...] = (
+        torch.optim.Muon(matrices, lr=rates[0], weight_decay=0.0, adjust_lr_fn="match_rms_adamw"),
+        torch.optim.AdamW(others, lr=rates[1], betas=(0.9, 0.95), weight_decay=0.0),
+    )
+    began = time.monotonic()
+    smoothed = 0.0
+    for step in range(recipe.steps):
+        for optimiser, highest in zip(optimisers, rates, strict=True):
+            for group in optimiser.param_groups:
+                group["lr"] = highest * rate_at(step, recipe.steps)
+        loss = trainee.loss(next(data))
+        torch.autograd.backward(loss)
+        for optimiser in optimisers:
+            optimiser.step()
+            optimiser.zero_grad(set_to_none=True)
+        smoothed = loss.item() if step == 0 else 0.98 * smoothed + 0.02 * loss.item()
+        if (step + 1) % _REPORT_EVERY == 0 or step + 1 == recipe.steps:
+            minutes = (time.monotonic() - began) / 60
+            console.print(f"{label}: step {step + 1} of {recipe.steps}, loss {smoothed:.4f}, {minutes:.1f} min")
+    return (time.monotonic() - began) / 60

@@ -1,0 +1,160 @@
+"""Trains, measures and writes the two models that the package ships."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from types import MappingProxyType
+from typing import Final
+
+import torch
+from tokenizers import Tokenizer
+
+from reference.training.batches import batches
+from reference.training.card import Metrics, Trained, card
+from reference.training.checkpoint import save_checkpoint, write_json
+from reference.training.evaluate import evaluate
+from reference.training.gate import fit_gate, measure_gate
+from reference.training.huginn_net import HuginnShape, huginn_config
+from reference.training.huginn_training import HuginnTrainee
+from reference.training.optimisation import Recipe, Stage, Trainee, optimise
+from reference.training.ouro_net import OuroShape, ouro_config
+from reference.training.ouro_training import OuroTrainee
+from reference.training.prompts import default_prompts
+from reference.training.readouts import DepthReader, HuginnReader, OuroReader
+from reference.training.tokenizer import END_OF_TEXT_ID, END_OF_TURN_ID, train_tokenizer
+
+OURO_SHAPE: Final = OuroShape()
+"""Sizes of tiny-ouro."""
+
+HUGINN_SHAPE: Final = HuginnShape(hidden_size=96, intermediate_size=256, backprop_depth=3)
+"""Sizes of tiny-huginn."""
+
+OURO_RECIPE: Final = Recipe(
+    stages=(Stage(4500, 10, 112), Stage(1500, 5, 224)), learning_rate=5e-3, adam_learning_rate=5e-3, seed=0
+)
+"""How tiny-ouro is trained: short dialogues first, where there is less to look at and copying is learned sooner."""
+
+HUGINN_RECIPE: Final = Recipe(
+    stages=(Stage(1500, 10, 112), Stage(700, 5, 224)), learning_rate=5e-3, adam_learning_rate=2e-3, seed=0
+)
+"""How tiny-huginn is trained. Its embedding is smaller than tiny-ouro's, and so is what a step may move."""
+
+_GATE_STEPS: Final = 300
+_GATE_BATCHES: Final = 20
+_GATE_SEED: Final = 900
+
+
+@dataclass(frozen=True, slots=True)
+class Amount:
+    """How much work to do; less than all of it makes a smoke test."""
+
+    steps_scale: float = 1.0
+    """Share of the training steps."""
+    num_items: int = 200
+    """Held-out items of each flavour for right answers and losses."""
+    num_generations: int = 50
+    """How many of them the model also answers freely."""
+
+
+def _train(trainee: Trainee, recipe: Recipe, tokenizer: Tokenizer, label: str) -> Trained:
+    """Trains and says what was done."""
+    minutes = optimise(trainee, recipe.data(tokenizer), recipe, label)
+    sizes = {id(tensor): tensor.numel() for tensor in trainee.parameters.values() if tensor.requires_grad}
+    return Trained(
+        steps=recipe.steps,
+        tokens=recipe.tokens,
+        parameters=sum(sizes.values()),
+        minutes=round(minutes, 1),
+        torch=torch.__version__,
+        compiled=trainee.is_compiled,
+    )
+
+
+def _report(folder: Path, metrics: Metrics, *, family: str, sizes: str) -> None:
+    """Writes metrics and card."""
+    write_json(folder / "metrics.json", dict(metrics))
+    text = card(metrics, family=family, sizes=sizes, example=default_prompts()["rag"])
+    (folder / "README.md").write_text(text, encoding="utf-8")
+
+
+def _metrics(
+    folder: Path,
+    reader: DepthReader,
+    tokenizer: Tokenizer,
+    *,
+    trained: Trained,
+    gate: dict[str, dict[str, float]],
+    amount: Amount,
+) -> Metrics:
+    """Measures a model."""
+    measured = evaluate(reader, tokenizer, num_items=amount.num_items, num_generations=amount.num_generations)
+    return Metrics(model=folder.name, training=trained, measured=measured, gate=gate)
+
+
+def make_ouro(folder: Path, tokenizer: Tokenizer, amount: Amount) -> None:
+    """Trains tiny-ouro and writes it.
+
+    Args:
+        folder: Where to.
+        tokenizer: What `train_tokenizer` gave.
+        amount: How much work to do.
+    """
+    shape, recipe = OURO_SHAPE, OURO_RECIPE.scaled(amount.steps_scale)
+    trainee = OuroTrainee(shape, recipe.seed)
+    trained = _train(trainee, recipe, tokenizer, folder.name)
+    parameters = {name: tensor.detach() for name, tensor in trainee.parameters.items()}
+    rows = recipe.stages[-1]
+    fitting = batches(tokenizer, seed=_GATE_SEED, batch=rows.batch, seq=rows.seq)
+    fit_gate(parameters, shape, fitting, steps=max(1, round(_GATE_STEPS * amount.steps_scale)))
+    testing = batches(tokenizer, seed=_GATE_SEED, batch=rows.batch, seq=rows.seq, held_out=True)
+    gate = measure_gate(parameters, shape, testing, num_batches=_GATE_BATCHES)
+    config = ouro_config(shape, bos_token_id=END_OF_TEXT_ID, eos_token_id=END_OF_TURN_ID)
+    save_checkpoint(folder, parameters=parameters, config=config, tokenizer=tokenizer)
+    reader = OuroReader(parameters, shape)
+    sizes = (
+        f"{shape.num_layers} layer of width {shape.hidden_size}, looped {shape.num_loops} times, {shape.num_heads} "
+        f"heads, {shape.vocab_size} tokens; embedding and head are untied."
+    )
+    metrics = _metrics(folder, reader, tokenizer, trained=trained, gate=gate, amount=amount)
+    _report(folder, metrics, family="Ouro", sizes=sizes)
+
+
+def make_huginn(folder: Path, tokenizer: Tokenizer, amount: Amount) -> None:
+    """Trains tiny-huginn and writes it.
+
+    Args:
+        folder: Where to.
+        tokenizer: What `train_tokenizer` gave.
+        amount: How much work to do.
+    """
+    shape, recipe = HUGINN_SHAPE, HUGINN_RECIPE.scaled(amount.steps_scale)
+    trainee = HuginnTrainee(shape, recipe.seed, shallow_steps=recipe.stages[0].steps)
+    trained = _train(trainee, recipe, tokenizer, folder.name)
+    parameters = {name: tensor.detach() for name, tensor in trainee.parameters.items()}
+    config = huginn_config(shape, bos_token_id=END_OF_TEXT_ID, eos_token_id=END_OF_TURN_ID)
+    save_checkpoint(folder, parameters=parameters, config=config, tokenizer=tokenizer)
+    reader = HuginnReader(parameters, shape)
+    sizes = (
+        f"A prelude of {shape.num_prelude} block, a core of {shape.num_core} run {shape.recurrence_depth} times, a "
+        f"coda of {shape.num_coda}, width {shape.hidden_size}, {shape.num_heads} heads, {shape.vocab_size} tokens."
+    )
+    metrics = _metrics(folder, reader, tokenizer, trained=trained, gate={}, amount=amount)
+    _report(folder, metrics, family="Huginn", sizes=sizes)
+
+
+MODELS: Final[Mapping[str, Callable[[Path, Tokenizer, Amount], None]]] = MappingProxyType(
+    {"tiny-ouro": make_ouro, "tiny-huginn": make_huginn}
+)
+"""How to make each shipped model."""
+
+
+def make(name: str, folder: Path, amount: Amount) -> None:
+    """Makes one model with one thread: at this size a second one would only slow down the other model's process.
+
+    Args:
+        name: A key of `MODELS`.
+        folder: The checkpoint is written into a folder of that name in it.
+        amount: How much work to do.
+    """
+    torch.set_num_threads(1)
+    MODELS[name](folder / name, train_tokenizer(), amount)

@@ -1,0 +1,1 @@
+"""Gives the makers of training items, one module for each flavour of text."""

@@ -1,0 +1,259 @@
+"""The small worlds that the models are checked in, and the mutants of the models' text."""
+
+from typing import Final, NamedTuple
+
+from spec.tlc import Case
+
+EVERY_END: Final = (
+    Case(T=3, d=2, gamma=2, M=0),
+    Case(T=3, d=2, gamma=2, M=1),
+    Case(T=3, d=2, gamma=2, M=2, stops=(0, 1)),
+    Case(T=3, d=1, gamma=3, P=2, M=5, X=2),
+    Case(T=3, d=1, gamma=3, P=2, M=1, X=2),
+    Case(T=3, d=1, gamma=3, P=2, M=9, X=5),
+    Case(T=3, d=1, gamma=3, P=2, M=4, X=5),
+    Case(T=4, d=2, gamma=2, M=5, stops=(1,)),
+    Case(T=5, d=2, gamma=4, M=4, X=4, stops=(0,)),
+)
+"""Budget, context and stop ids at every place: on the first token, on the last, in mid-wave, and none at all."""
+
+EVERY_SHAPE: Final = (
+    Case(T=1, d=1, M=3),
+    Case(T=2, d=1, gamma=1, M=4),
+    Case(T=3, d=3, gamma=2, M=3),
+    Case(T=4, d=1, gamma=3, M=5),
+    Case(T=4, d=3, gamma=1, M=4, stops=(1,)),
+    Case(T=5, d=2, gamma=2, M=5),
+    Case(T=6, d=2, gamma=3, M=4),
+    Case(T=6, d=4, gamma=1, M=4),
+)
+"""Draft depths that divide the recurrence depth and others, waves of one lane to four."""
+
+EIGHT: Final = (
+    Case(T=8, d=1, gamma=3, M=4),
+    Case(T=8, d=3, gamma=2, M=4, stops=(1,)),
+)
+"""Eight recurrences."""
+
+DEEP: Final = (
+    Case(T=8, d=1, gamma=4, M=6, stops=(1,)),
+    Case(T=8, d=2, gamma=3, M=6),
+    Case(T=8, d=3, gamma=5, M=6),
+    Case(T=8, d=5, gamma=2, M=6),
+    Case(T=7, d=2, gamma=4, M=6, stops=(1,)),
+)
+"""Eight recurrences and six tokens."""
+
+LIVELY: Final = (
+    Case(T=1, d=1, M=2),
+    Case(T=3, d=1, gamma=2, M=3, stops=(1,)),
+    Case(T=3, d=2, gamma=1, M=3),
+)
+"""Few states: whether every run ends is checked on them."""
+
+MUTABLE: Final = (
+    Case(T=3, d=3, gamma=2, M=3),
+    Case(T=4, d=2, gamma=2, M=5),
+    Case(T=4, d=1, gamma=3, P=2, M=5, X=5, stops=(1,)),
+    Case(T=5, d=2, gamma=3, M=5),
+)
+"""Where mutants live: d divides T, does not, and equals T."""
+
+
+class Mutant(NamedTuple):
+    """One wrong text."""
+
+    edits: tuple[tuple[str, str], ...]
+    """What to find, and what to put there."""
+    violated: str
+    """The property that TLC must report."""
+
+
+_FRESH_AFTER_REJECTION: Final = (
+    "  /\\ lanes' = <<NewLane(Frontier, y)>>\n  /\\ Remember(Moving, Due, {})\n  /\\ rejected' = rejected + 1"
+)
+
+
+def _after_rejection(lanes: str, stay: str = "{}") -> tuple[tuple[str, str]]:
+    """Gives the edit by which WFD goes on otherwise after a rejection."""
+    put = f"  /\\ lanes' = {lanes}\n  /\\ Remember(Moving, Due, {stay})\n  /\\ rejected' = rejected + 1"
+    return ((_FRESH_AFTER_REJECTION, put),)
+
+
+WFD_MUTANTS: Final = {
+    "a flush forgets the youngest lane": Mutant(
+        _after_rejection(
+            "<<NewLane(Frontier, y)>> \\o (IF Len(Behind) > 1 THEN <<Last(Behind)>> ELSE <<>>)", "Positions(Behind)"
+        ),
+        "WFD07_Spacing",
+    ),
+    "a rejected lane is repaired in place": Mutant(
+        _after_rejection("[Behind EXCEPT ![1].token = y]", "Positions(Behind)"),
+        "KV03_FreshReads",
+    ),
+    "a fresh lane skips a recurrence": Mutant(
+        _after_rejection("<<[NewLane(Frontier, y) EXCEPT !.depth = IF T > 1 THEN 1 ELSE 0]>>"),
+        "WFD07_Spacing",
+    ),
+    "a draft outlives its flushed source": Mutant(
+        _after_rejection(
+            "<<NewLane(Frontier, y)>> \\o (IF DraftDue THEN <<NewLane(Last(Moved).position + 1, y)>> ELSE <<>>)"
+        ),
+        "WFD07_Spacing",
+    ),
+    "drafts one recurrence early": Mutant(
+        (("DraftDue  == Last(Moved).depth = d", "DraftDue  == Last(Moved).depth = d - 1"),), "WFD07_Spacing"
+    ),
+    "verifies one recurrence early": Mutant(
+        (("VerifyDue == Moved[1].depth = T", "VerifyDue == Moved[1].depth = T - 1"),), "KV04_WriteOrder"
+    ),
+    "an accepted lane does not draft": Mutant(
+        (
+            (
+                "lanes' = Append(f, NewLane(Last(Moved).position + 1, g))",
+                "lanes' = IF Len(f) < Len(lanes) THEN f ELSE Append(f, NewLane(Last(Moved).position + 1, g))",
+            ),
+        ),
+        "WFD07_Spacing",
+    ),
+    "every draft is accepted": Mutant(
+        (("Behind[1].token = y", "TRUE"), ("Behind[1].token # y", "FALSE")),
+        "COST03_Judged",
+    ),
+    "the draft is committed instead of the verified token": Mutant(
+        (("out' = out \\o v", "out' = out \\o (IF Len(lanes) > 1 THEN <<lanes[2].token>> ELSE v)"),),
+        "WFD11_Identity",
+    ),
+    "a draft is started beyond the end": Mutant(
+        (("MayInject(Last(Moved).position + 1)\nDue", "MayInject(Last(Moved).position)\nDue"),),
+        "SMP15_Injection",
+    ),
+    "the last token gets a position of its own": Mutant((("Min(P + M, X + 1)", "Min(P + M, X)"),), "SMP14_Finish"),
+    "the context's end is called length": Mutant(
+        (('THEN "length" ELSE "context"', 'THEN "length" ELSE "length"'),), "SMP14_Finish"
+    ),
+    "a stop id is passed over": Mutant((('IF token \\in Stops THEN "eos"', 'IF FALSE THEN "eos"'),), "SMP14_Finish"),
+    "a drafted stop id ends the text": Mutant(
+        (
+            (
+                "reason' = Reason(Frontier + 1, y)",
+                'reason\' = IF Behind # <<>> /\\ Behind[1].token \\in Stops THEN "eos" ELSE Reason(Frontier + 1, y)',
+            ),
+        ),
+        "SMP14_Finish",
+    ),
+    "the last draft is not judged": Mutant(
+        (("accepted' = accepted + (IF IsRight(y) THEN 1 ELSE 0)", "accepted' = accepted"),), "WFD12_Ticks"
+    ),
+    "only the oldest lane advances": Mutant(
+        (
+            (
+                "Moved  == [i \\in DOMAIN lanes |-> [lanes[i] EXCEPT !.depth = @ + 1]]",
+                "Moved  == [i \\in DOMAIN lanes |-> [lanes[i] EXCEPT !.depth = IF i = 1 THEN @ + 1 ELSE @]]",
+            ),
+        ),
+        "WFD07_Spacing",
+    ),
+    "a flush leaves its cells valid": Mutant(
+        (("Counts(p) == p < Frontier' - 1 \\/ p \\in stay", "Counts(p) == TRUE"),), "KV04_WriteOrder"
+    ),
+    "cells are written to the next recurrence": Mutant(
+        (
+            (
+                "LET writers == {i \\in moving : lanes[i].position = p /\\ lanes[i].depth = r}",
+                "LET writers == {i \\in moving : lanes[i].position = p /\\ lanes[i].depth = r + 1}",
+            ),
+        ),
+        "KV03_FreshReads",
+    ),
+    "a verification leaves the provisional entry": Mutant(
+        (("IF readers = {} THEN coda[p]", "IF readers = {} \\/ coda[p] # NoEntry THEN coda[p]"),), "KV07_CodaReads"
+    ),
+    "a lane reads one recurrence ahead": Mutant(
+        (
+            ("ELSE \\A j", "ELSE \\A j"),
+            (
+                "IF Writers(p) = {} THEN kv[p][r] = Own(text, p)",
+                "IF Writers(p) = {} THEN kv[p][Min(r + 1, T - 1)] = Own(text, p)",
+            ),
+        ),
+        "KV03_FreshReads",
+    ),
+}
+
+DTV_MUTANTS: Final = {
+    "the last source drafts too": Mutant((("Len(lanes) < K + 1", "Len(lanes) < K + 2"),), "SMP15_Injection"),
+    "verification starts again at depth 0": Mutant(
+        (
+            (
+                "~Drafting /\\ lanes' = Moved",
+                "~Drafting /\\ lanes' = [i \\in DOMAIN lanes |-> [Moved[i] EXCEPT !.depth = Restarted(@)]]",
+            ),
+            (
+                "Due       == IF VerifyDue",
+                "Restarted(r) == IF r = d + 1 THEN 1 ELSE r\nDue       == IF VerifyDue",
+            ),
+        ),
+        "KV04_WriteOrder",
+    ),
+    "a round ignores the end": Mutant((("Min(gamma, End - Frontier - 1)", "gamma"),), "SMP15_Injection"),
+    "drafts are made at full depth": Mutant((("K == IF d = T THEN 0 ELSE Min", "K == Min"),), "DTV08_Ticks"),
+    "waiting lanes climb along": Mutant(
+        (("Moving   == IF Drafting THEN {Len(lanes)} ELSE DOMAIN lanes", "Moving   == DOMAIN lanes"),), "DTV04_Phases"
+    ),
+    "every draft is accepted": Mutant(
+        (
+            ("n < Len(Moved) /\\ Moved[n + 1].token = y", "n < Len(Moved)"),
+            ("n < Len(Moved) /\\ Moved[n + 1].token # y", "FALSE"),
+        ),
+        "COST03_Judged",
+    ),
+    "the draft is committed instead of the verified token": Mutant(
+        (
+            (
+                "out' = out \\o v",
+                "out' = out \\o [k \\in DOMAIN v |-> IF k < Len(lanes) THEN lanes[k + 1].token ELSE v[k]]",
+            ),
+        ),
+        "DTV07_Identity",
+    ),
+    "verification skips a recurrence": Mutant(
+        (
+            (
+                "~Drafting /\\ lanes' = Moved",
+                "~Drafting /\\ lanes' = [i \\in DOMAIN lanes |-> [Moved[i] EXCEPT !.depth = Min(@ + 1, T - 1)]]",
+            ),
+        ),
+        "KV03_FreshReads",
+    ),
+    "a round runs over a stop id": Mutant(
+        (('IsRight(k, v[k]) /\\ Reason(Frontier + k, v[k]) = "none"', "IsRight(k, v[k])"),), "SMP14_Finish"
+    ),
+    "the bonus lane starts at draft depth": Mutant(
+        (
+            (
+                "NextRound(p, y) == lanes' = <<NewLane(p, y)>>",
+                "NextRound(p, y) == lanes' = <<[NewLane(p, y) EXCEPT !.depth = d - 1]>>",
+            ),
+        ),
+        "KV03_FreshReads",
+    ),
+    "the bonus is counted as accepted": Mutant(
+        (("accepted' = accepted + n - 1 /\\ UNCHANGED rejected", "accepted' = accepted + n /\\ UNCHANGED rejected"),),
+        "DTV06_Outcome",
+    ),
+    "the last draft is not judged": Mutant(
+        (("accepted' = accepted + n - 1 + (IF IsRight(n, v[n]) THEN 1 ELSE 0)", "accepted' = accepted + n - 1"),),
+        "COST03_Judged",
+    ),
+    "rows of one call do not see each other": Mutant(
+        (("Writers(p) == {j \\in moving : j < i", "Writers(p) == {j \\in moving : FALSE"),), "KV03_FreshReads"
+    ),
+    "a verification leaves the provisional entry": Mutant(
+        (("IF readers = {} THEN coda[p]", "IF readers = {} \\/ coda[p] # NoEntry THEN coda[p]"),), "KV07_CodaReads"
+    ),
+    "drafts at one recurrence less": Mutant(
+        (("DraftDue  == Drafting /\\ Last(Moved).depth = d", "DraftDue  == Drafting /\\ Last(Moved).depth = d - 1"),),
+        "DTV04_Phases",
+    ),
+}

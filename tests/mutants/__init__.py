@@ -1,0 +1,1 @@
+"""Wrong decoders, each caught by a law that the right ones are held to."""

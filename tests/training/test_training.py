@@ -1,0 +1,77 @@
+"""Holds the training run: it repeats itself, lowers its loss and writes a whole checkpoint."""
+
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import torch
+from safetensors.torch import load_file
+from tokenizers import Tokenizer
+
+from reference.training import evaluate, shipped
+from reference.training.huginn_net import HuginnShape
+from reference.training.huginn_training import HuginnTrainee
+from reference.training.optimisation import Recipe, Stage, Trainee, optimise, rate_at
+from reference.training.ouro_net import OuroShape
+from reference.training.ouro_training import OuroTrainee
+from reference.training.shipped import Amount
+from reference.training.tokenizer import train_tokenizer
+
+_RECIPE = Recipe(stages=(Stage(3, 2, 32), Stage(2, 2, 48)), learning_rate=5e-3, adam_learning_rate=2e-3, seed=4)
+
+
+@pytest.fixture(autouse=True)
+def _without_compiling(monkeypatch: pytest.MonkeyPatch) -> None:
+    def unchanged(function: Callable[..., object], **_: object) -> Callable[..., object]:
+        return function
+
+    monkeypatch.setattr(torch, "compile", unchanged)
+
+
+@pytest.fixture(scope="module")
+def tokenizer() -> Tokenizer:
+    return train_tokenizer()
+
+
+def _ouro() -> Trainee:
+    return OuroTrainee(OuroShape(hidden_size=32, num_heads=2, intermediate_size=48), 4)
+
+
+def _huginn() -> Trainee:
+    shape = HuginnShape(hidden_size=32, num_heads=2, intermediate_size=48)
+    return HuginnTrainee(shape, 4, shallow_steps=3)
+
+
+@pytest.mark.parametrize("make", [_ouro, _huginn])
+def test_two_runs_give_the_same_bits(make: Callable[[], Trainee], tokenizer: Tokenizer) -> None:
+    first, second = make(), make()
+    before = {name: tensor.detach().clone() for name, tensor in first.parameters.items()}
+    for trainee in (first, second):
+        optimise(trainee, _RECIPE.data(tokenizer), _RECIPE, "test")
+    for name, tensor in first.parameters.items():
+        assert torch.equal(tensor, second.parameters[name])
+        assert torch.equal(tensor, before[name]) is not tensor.requires_grad
+
+
+def test_the_learning_rate_rises_stays_and_falls() -> None:
+    rates = [rate_at(step, 1000) for step in range(1000)]
+    assert rates[0] == pytest.approx(1 / 80)
+    assert rates[200] == 1
+    assert rates[999] == pytest.approx(1 / 600)
+    assert max(rates) == 1
+
+
+def test_making_a_model_writes_a_whole_checkpoint(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(shipped, "OURO_RECIPE", replace(_RECIPE, stages=(Stage(200, 2, 32),)))
+    monkeypatch.setattr(evaluate, "NEW_TOKENS", 8)
+    shipped.make("tiny-ouro", tmp_path, Amount(steps_scale=0.01, num_items=2, num_generations=1))
+    folder = tmp_path / "tiny-ouro"
+    tensors = load_file(folder / "model.safetensors")
+    assert tensors["lm_head.weight"].shape == tensors["model.embed_tokens.weight"].shape == (1024, 128)
+    assert all(tensor.dtype == torch.float32 for tensor in tensors.values())
+    assert json.loads((folder / "config.json").read_text())["eos_token_id"] == 2
+    assert json.loads((folder / "metrics.json").read_text())["training"]["steps"] == 2
+    assert "## Right answers" in (folder / "README.md").read_text()
+    assert Tokenizer.from_file(str(folder / "tokenizer.json")).token_to_id("<|im_end|>") == 2

@@ -1,0 +1,195 @@
+"""KV cells: every arrangement of rows attends to what a plain dict of cells would give, and no cells share storage."""
+
+import math
+from itertools import product
+
+import pytest
+import torch
+from hypothesis import given
+from torch import Tensor
+
+from reference.errors import SlotConflictError, StaleReadError
+from reference.kv import KVCache, Rows
+from reference.models.protocol import KVShapes
+from reference.provenance import Part
+from tests.strategies import Call, Layout, layouts
+
+CPU = torch.device("cpu")
+SHAPES = KVShapes(prelude_layers=1, recurrent_layers=2, coda_layers=1, kv_heads=2, head_dim=3)
+
+
+def cache_of(shapes: KVShapes = SHAPES, *, recurrence_depth: int = 3, spacing: int = 1, **options: bool) -> KVCache:
+    return KVCache(
+        shapes,
+        recurrence_depth=recurrence_depth,
+        num_positions=8,
+        dtype=torch.float64,
+        device=CPU,
+        spacing=spacing,
+        **options,
+    )
+
+
+class PlainCells:
+    """Cells in a dict; a row attends alone, head by head, to every position up to its own."""
+
+    def __init__(self, layout: Layout) -> None:
+        """Starts with zeros everywhere."""
+        self._layout = layout
+        zeros = torch.zeros(layout.kv_heads, layout.head_dim, dtype=torch.float64)
+        self._cells = dict.fromkeys(
+            product(range(layout.recurrence_depth), range(layout.num_positions)), (zeros, zeros)
+        )
+
+    def attend(self, call: Call, query: Tensor, key: Tensor, value: Tensor, *, scale: float) -> Tensor:
+        """Writes all rows, then attends each."""
+        for row, place in enumerate(zip(call.recurrences, call.positions, strict=True)):
+            self._cells[place] = key[row], value[row]
+        return torch.stack([self._attend(row, call, query, scale=scale) for row in range(len(call.positions))])
+
+    def _attend(self, row: int, call: Call, query: Tensor, *, scale: float) -> Tensor:
+        seen = [self._cells[call.recurrences[row], position] for position in range(call.positions[row] + 1)]
+        heads = []
+        for head, vector in enumerate(query[row]):
+            shared = head // self._layout.group
+            weights = torch.stack([scale * (vector @ key[shared]) for key, _ in seen]).softmax(0)
+            heads.append(sum(weight * value[shared] for weight, (_, value) in zip(weights, seen, strict=True)))
+        return torch.cat([torch.as_tensor(head) for head in heads])
+
+
+@pytest.mark.spec("KV-03", "MOD-03")
+@given(layout=layouts())
+def test_rows_in_any_arrangement_attend_as_a_plain_dict_of_cells_does(layout: Layout) -> None:
+    shapes = KVShapes(
+        prelude_layers=0, recurrent_layers=1, coda_layers=0, kv_heads=layout.kv_heads, head_dim=layout.head_dim
+    )
+    cache = KVCache(
+        shapes,
+        recurrence_depth=layout.recurrence_depth,
+        num_positions=layout.num_positions,
+        dtype=torch.float64,
+        device=CPU,
+        spacing=layout.spacing,
+    )
+    plain = PlainCells(layout)
+    generator = torch.Generator().manual_seed(layout.seed)
+    for call in layout.calls:
+        size = len(call.positions)
+        query = torch.randn(size, layout.kv_heads * layout.group, layout.head_dim, generator=generator).double()
+        key, value = torch.randn(2, size, layout.kv_heads, layout.head_dim, generator=generator).double()
+        rows = cache.rows(Part.RECURRENT, call.positions, call.recurrences)
+        assert rows.positions.tolist() == list(call.positions)
+        attended = rows.attend(0, query, key, value, scale=0.7)
+        expected = plain.attend(call, query, key, value, scale=0.7)
+        torch.testing.assert_close(attended, expected, rtol=0, atol=1e-12)
+
+
+def every_cell(cache: KVCache) -> dict[tuple[Part, int, int, int], tuple[Tensor, Tensor]]:
+    """Gives all cells by (part, layer, recurrence, position)."""
+    found = {}
+    layers = {Part.PRELUDE: 1, Part.RECURRENT: 2, Part.CODA: 1}
+    for part in Part:
+        for recurrence in range(cache.recurrence_depth if part is Part.RECURRENT else 1):
+            keys, values = cache.cells(part, slice(0, cache.num_positions), recurrence=recurrence)
+            for layer, position in product(range(layers[part]), range(cache.num_positions)):
+                found[part, layer, recurrence, position] = (keys[layer, :, position], values[layer, :, position])
+    return found
+
+
+@pytest.mark.spec("KV-01")
+@pytest.mark.parametrize("recurrence_depth,spacing", [(depth, d) for depth in range(1, 7) for d in range(1, depth + 1)])
+def test_no_two_cells_share_storage_whatever_the_order_of_slots(recurrence_depth: int, spacing: int) -> None:
+    cache = cache_of(recurrence_depth=recurrence_depth, spacing=spacing)
+    places = list(every_cell(cache))
+    assert len(places) == SHAPES.num_slots(recurrence_depth) * cache.num_positions
+    for number, (part, layer, recurrence, position) in enumerate(places, start=1):
+        cell = torch.full((1, 2, 3), float(number), dtype=torch.float64)
+        cache.rows(part, [position], [recurrence]).attend(layer, cell, cell, -cell, scale=1.0)
+    for number, (keys, values) in enumerate(every_cell(cache).values(), start=1):
+        assert bool((keys == number).all())
+        assert bool((values == -number).all())
+
+
+@pytest.mark.spec("KV-02")
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.bfloat16])
+@pytest.mark.parametrize("num_positions", [0, 1, 8])
+def test_bytes_reported_are_bytes_allocated_and_follow_the_formula(dtype: torch.dtype, num_positions: int) -> None:
+    cache = KVCache(SHAPES, recurrence_depth=3, num_positions=num_positions, dtype=dtype, device=CPU)
+    tensors = [value for group in vars(cache).values() if isinstance(group, dict) for value in group.values()]
+    allocated = sum(tensor.numel() * tensor.element_size() for tensor in tensors)
+    assert cache.num_bytes == allocated
+    assert cache.num_bytes == num_positions * SHAPES.bytes_per_position(3, bytes_per_element=dtype.itemsize)
+    assert {tensor.dtype for tensor in tensors} == {dtype}
+    assert {tensor.device for tensor in tensors} == {CPU}
+
+
+def write(cache: KVCache, position: int, recurrence: int, number: float) -> Rows:
+    cell = torch.full((1, 2, 3), number, dtype=torch.float64)
+    rows = cache.rows(Part.RECURRENT, [position], [recurrence])
+    rows.attend(0, cell, cell, cell, scale=1.0)
+    return rows
+
+
+@pytest.mark.spec("KV-05")
+def test_ending_an_incarnation_leaves_its_cells_as_they_are() -> None:
+    cache = cache_of()
+    write(cache, 2, 1, 5.0)
+    before = every_cell(cache)
+    cache.end([2])
+    for place, (keys, values) in every_cell(cache).items():
+        assert torch.equal(keys, before[place][0])
+        assert torch.equal(values, before[place][1])
+
+
+@pytest.mark.spec("KV-05")
+def test_filling_reaches_all_cells_of_the_positions_and_no_others() -> None:
+    cache = cache_of()
+    cache.fill([1, 4], math.nan)
+    for (*_, position), (keys, values) in every_cell(cache).items():
+        assert bool(keys.isnan().all()) == bool(values.isnan().all()) == (position in {1, 4})
+
+
+@pytest.mark.spec("KV-05")
+def test_nan_left_in_free_cells_does_not_reach_a_wave_that_starts_over_them() -> None:
+    clean, dirty = cache_of(), cache_of()
+    dirty.fill(range(8), math.nan)
+    outputs: list[list[Tensor]] = [[], []]
+    for cache, seen in zip((clean, dirty), outputs, strict=True):
+        generator = torch.Generator().manual_seed(1)
+        for positions, recurrences in (([0], [0]), ([0, 1], [1, 0]), ([0, 1, 2], [2, 1, 0]), ([1, 2, 3], [2, 1, 0])):
+            cache.begin(positions[-1:])
+            query, key, value = torch.randn(3, len(positions), 2, 3, generator=generator).double()
+            seen.append(cache.rows(Part.RECURRENT, positions, recurrences).attend(0, query, key, value, scale=1.0))
+    for one, other in zip(*outputs, strict=True):
+        assert torch.equal(one, other)
+
+
+@pytest.mark.spec("KV-06")
+def test_cells_are_given_as_copies() -> None:
+    cache = cache_of()
+    keys, values = cache.cells(Part.RECURRENT, slice(0, 8), recurrence=2)
+    keys.fill_(1)
+    values.fill_(1)
+    assert all(not bool(key.any()) and not bool(value.any()) for key, value in every_cell(cache).values())
+
+
+@pytest.mark.spec("KV-03", "KV-04")
+def test_with_provenance_attending_checks_writes_and_reads() -> None:
+    cache = cache_of(provenance=True)
+    with pytest.raises(SlotConflictError, match="KV-04"):
+        write(cache, 0, 0, 1.0)
+    cache.begin([0, 1])
+    with pytest.raises(StaleReadError, match="KV-03"):
+        write(cache, 1, 0, 1.0)
+    write(cache, 0, 0, 1.0)
+    cache.end([1])
+    with pytest.raises(SlotConflictError, match="KV-04"):
+        write(cache, 1, 0, 1.0)
+
+
+@pytest.mark.spec("KV-03")
+def test_without_provenance_nothing_is_recorded() -> None:
+    cache = cache_of()
+    assert cache.provenance is None
+    write(cache, 1, 2, 1.0)
+    write(cache, 1, 2, 1.0)

@@ -1,0 +1,97 @@
+"""Events to JSON lines and back."""
+
+import json
+
+import pytest
+from hypothesis import given
+
+from reference.schedule import Accept, Advance, Commit, Event, Finish, Lane
+from reference.stopping import FinishReason
+from reference.trace import VERSION, TraceFormatError, from_jsonl, to_jsonl
+from tests.driving import Case, Lap, make_wfd, play
+from tests.strategies import cases, event_lists
+
+LAP = Case(table=Lap(), recurrence_depth=4, draft_depth=1, max_new_tokens=9)
+
+
+@pytest.mark.spec("CONF-07")
+@given(events=event_lists)
+def test_events_of_every_kind_survive_the_round_trip(events: list[Event]) -> None:
+    text = to_jsonl(events)
+    assert from_jsonl(text) == events
+    assert len(text.splitlines()) == len(events)
+    assert to_jsonl(from_jsonl(text)) == text
+
+
+@pytest.mark.spec("CONF-07")
+@given(case=cases())
+def test_the_events_of_a_run_survive_the_round_trip(case: Case) -> None:
+    events = list(play(make_wfd, case).events)
+    assert from_jsonl(to_jsonl(events)) == events
+
+
+def test_a_line_names_its_kind_and_the_first_one_the_version() -> None:
+    text = to_jsonl([Advance(1, (Lane(3, 5, 1), Lane(4, 6, 0))), Finish(2, FinishReason.EOS, (4,))])
+    assert [json.loads(line) for line in text.splitlines()] == [
+        {"event": "advance", "tick": 1, "lanes": [[3, 5, 1], [4, 6, 0]]},
+        {"event": "finish", "tick": 2, "reason": "eos", "abandoned": [4]},
+    ]
+    first = json.loads(to_jsonl(play(make_wfd, LAP).events).splitlines()[0])
+    assert (first["event"], first["version"]) == ("start", VERSION)
+
+
+def test_blank_lines_are_passed_over() -> None:
+    assert from_jsonl('\n{"event": "accept", "tick": 1, "position": 2}\n   \n\n') == [Accept(1, 2)]
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "{",
+        "[]",
+        "7",
+        "null",
+        '"commit"',
+        "{}",
+        '{"event": "commit"}',
+        '{"event": "comit", "tick": 1, "position": 2, "token": 3}',
+        '{"event": null, "tick": 1, "position": 2, "token": 3}',
+        '{"event": "commit", "tick": 1, "position": 2}',
+        '{"event": "commit", "tick": 1, "position": 2, "token": 3, "more": 4}',
+        '{"event": "commit", "tick": 1.0, "position": 2, "token": 3}',
+        '{"event": "commit", "tick": true, "position": 2, "token": 3}',
+        '{"event": "commit", "tick": "1", "position": 2, "token": 3}',
+        '{"event": "commit", "tick": null, "position": 2, "token": 3}',
+        '{"event": "commit", "tick": [1], "position": 2, "token": 3}',
+        '{"event": "flush", "tick": 1, "positions": 2}',
+        '{"event": "flush", "tick": 1, "positions": [2.5]}',
+        '{"event": "advance", "tick": 1, "lanes": [[1, 2]]}',
+        '{"event": "advance", "tick": 1, "lanes": [[1, 2, 3, 4]]}',
+        '{"event": "advance", "tick": 1, "lanes": [7]}',
+        '{"event": "advance", "tick": 1, "lanes": [["1", 2, 3]]}',
+        '{"event": "finish", "tick": 1, "reason": "bored", "abandoned": []}',
+        '{"event": "finish", "tick": 1, "reason": 3, "abandoned": []}',
+        '{"event": "start", "decoder": "wfd"}',
+    ],
+)
+def test_a_corrupted_line_is_refused_by_number(line: str) -> None:
+    with pytest.raises(TraceFormatError, match=f"^line 2 is not an event of trace format {VERSION}"):
+        from_jsonl(to_jsonl([Commit(1, 2, 3)]) + line + "\n")
+
+
+def test_another_version_is_refused() -> None:
+    text = to_jsonl(play(make_wfd, LAP).events)
+    assert from_jsonl(text)
+    with pytest.raises(TraceFormatError, match=r"^line 1 is .*another version"):
+        from_jsonl(text.replace(f'"version": {VERSION}', f'"version": {VERSION + 1}'))
+    with pytest.raises(TraceFormatError, match="line 1 "):
+        from_jsonl(text.replace(f'"version": {VERSION}, ', ""))
+
+
+@pytest.mark.parametrize(
+    "field,value", [("decoder", 3), ("draft_length", "no"), ("stop_ids", None), ("max_new_tokens", None)]
+)
+def test_a_field_of_the_wrong_kind_is_refused(field: str, value: object) -> None:
+    start, *_ = to_jsonl(play(make_wfd, LAP).events).splitlines()
+    with pytest.raises(TraceFormatError, match="line 1 "):
+        from_jsonl(json.dumps(json.loads(start) | {field: value}))
