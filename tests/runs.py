@@ -28,6 +28,18 @@ def tiny_model(family: str, seed: int, dtype: torch.dtype) -> LoopedModel:
     return random_huginn(huginn_config(core_layers=1, vocab_size=7), seed=seed, dtype=dtype)
 
 
+@dataclass(frozen=True)
+class Tiny:
+    """Names a small random model. Strategies draw names: what they call may not draw from Python's own generator."""
+
+    family: str
+    """`ouro` or `huginn`."""
+    seed: int
+    """Of its weights."""
+    dtype: torch.dtype
+    """Of its weights, states and cells."""
+
+
 def scripted(case: Case, *, with_ties: bool = False) -> ScriptedModel:
     """Builds the scripted model whose readouts are those of a case's table.
 
@@ -55,8 +67,8 @@ def scripted(case: Case, *, with_ties: bool = False) -> ScriptedModel:
 class Job:
     """One problem, posed to any decoder on a model."""
 
-    model: LoopedModel
-    """The model."""
+    network: Tiny | LoopedModel
+    """The model, or its name."""
     prompt: tuple[int, ...]
     """Token ids of the prompt."""
     recurrence_depth: int
@@ -76,11 +88,17 @@ class Job:
     arithmetic: Arithmetic = Arithmetic.EXACT
     """How rows are computed."""
 
+    @property
+    def model(self) -> LoopedModel:
+        """The model."""
+        network = self.network
+        return tiny_model(network.family, network.seed, network.dtype) if isinstance(network, Tiny) else network
+
     @classmethod
     def of(cls, case: Case, *, arithmetic: Arithmetic, with_ties: bool = False) -> "Job":
         """Poses a case, answered by its table, to the engine."""
         return cls(
-            model=scripted(case, with_ties=with_ties),
+            network=scripted(case, with_ties=with_ties),
             prompt=case.prompt,
             recurrence_depth=case.recurrence_depth,
             draft_depth=case.draft_depth,

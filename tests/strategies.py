@@ -4,17 +4,18 @@ Strategies build valid values without `assume` and shrink to the plainest case: 
 words, right drafts, no stop id.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
+from typing import Any
 
 import torch
 from hypothesis import Phase, settings
 from hypothesis import strategies as st
 
 from reference.engine import Arithmetic
-from reference.schedule import Accept, Advance, Commit, Draft, Event, Finish, Flush, Inject, Lane, Reject, Start
+from reference.schedule import Accept, Advance, Commit, Draft, Event, Finish, Flush, Inject, Reject, Start
 from reference.stopping import FinishReason
 from tests.driving import Case, Drawn, Verdicts
-from tests.runs import Job, tiny_model
+from tests.runs import Job
 
 MOST_RECURRENCES = 9
 """The largest T, and the largest gamma, that schedules are tried with."""
@@ -125,37 +126,32 @@ moments = st.sets(st.integers(1, 12), max_size=4)
 """Ticks after which something is done to a run."""
 
 
-def _events() -> st.SearchStrategy[Event]:
-    """Draws an event of any kind, its numbers anything."""
+def _events() -> st.SearchStrategy[tuple[type[Event], dict[str, Any]]]:
+    """Draws an event of any kind, its numbers anything, as a kind and its fields."""
     number = st.integers(0, 2**40)
     places = st.lists(number, max_size=3).map(tuple)
-    lanes = st.lists(st.builds(Lane, number, number, number), max_size=3).map(tuple)
-    starts = st.builds(
-        Start,
-        decoder=st.sampled_from(["ar", "dtv", "wfd"]),
-        recurrence_depth=number,
-        draft_depth=number,
-        draft_length=st.none() | number,
-        prompt_length=number,
-        max_new_tokens=number,
-        context_length=number,
-        stop_ids=places,
-    )
+    rows = st.lists(st.tuples(number, number, number), max_size=3).map(tuple)
+    by_name = {
+        "decoder": st.sampled_from(["ar", "dtv", "wfd"]),
+        "draft_length": st.none() | number,
+        "stop_ids": places,
+        "positions": places,
+        "abandoned": places,
+        "lanes": rows,
+        "reason": st.sampled_from(FinishReason),
+    }
+    kinds = (Start, Advance, Draft, Commit, Accept, Reject, Flush, Inject, Finish)
     return st.one_of(
-        starts,
-        st.builds(Advance, number, lanes),
-        st.builds(Draft, number, number, number),
-        st.builds(Commit, number, number, number),
-        st.builds(Accept, number, number),
-        st.builds(Reject, number, number, number, number),
-        st.builds(Flush, number, places),
-        st.builds(Inject, number, number, number),
-        st.builds(Finish, number, st.sampled_from(FinishReason), places),
+        st.tuples(
+            st.just(kind),
+            st.fixed_dictionaries({field.name: by_name.get(field.name, number) for field in fields(kind)}),
+        )
+        for kind in kinds
     )
 
 
 event_lists = st.lists(_events(), max_size=5)
-"""Lists of events that need not make sense together."""
+"""Lists of events that need not make sense together; each a kind and its fields, lanes as triples."""
 
 
 @st.composite

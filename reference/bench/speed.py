@@ -22,7 +22,8 @@ from reference import ar, dtv, models, wfd
 from reference.bench.baseline import Baseline
 from reference.engine import Output
 from reference.models.protocol import LoopedModel
-from reference.models.shipped import default_prompts, folder_of, load_tokenizer
+from reference.models.shipped import default_prompts, folder_of
+from reference.models.tokenizer import load_tokenizer
 
 _BASELINE = "baseline"
 

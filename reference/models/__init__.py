@@ -3,9 +3,10 @@
 `load` takes the name of a shipped model or a folder in the official on-disk format.
 """
 
-from reference.models.checkpoint import SHIPPED, load
+from reference.models.checkpoint import load
 from reference.models.huginn import Huginn, HuginnConfig
 from reference.models.ouro import Ouro, OuroConfig
 from reference.models.protocol import LoopedModel
+from reference.models.shipped import SHIPPED
 
 __all__ = ["SHIPPED", "Huginn", "HuginnConfig", "LoopedModel", "Ouro", "OuroConfig", "load"]

@@ -5,7 +5,6 @@ ignored, Python files above all (MOD-10).
 """
 
 from dataclasses import replace
-from importlib import resources
 from pathlib import Path
 from typing import Final
 
@@ -17,10 +16,8 @@ from reference.models.configuration import ConfigReader, raise_if, read_json
 from reference.models.huginn import Huginn, HuginnConfig
 from reference.models.layers import SUPPORTED_DTYPES
 from reference.models.ouro import Ouro, OuroConfig
+from reference.models.shipped import SHIPPED, folder_of
 from reference.models.tensor_files import open_tensors
-
-SHIPPED: Final = ("tiny-ouro", "tiny-huginn")
-"""Names of the models that come with the library."""
 
 _CONFIG: Final = "config.json"
 _GENERATION_CONFIG: Final = "generation_config.json"
@@ -50,11 +47,7 @@ def load(
     if dtype is not None and dtype not in SUPPORTED_DTYPES:
         message = f"dtype={dtype} is none of {', '.join(map(str, SUPPORTED_DTYPES))} (CONF-04)"
         raise ParameterError(message)
-    if name_or_folder in SHIPPED:
-        shipped = resources.files("reference.models") / "pretrained" / str(name_or_folder)
-        with resources.as_file(shipped) as folder:
-            return _load_folder(folder, dtype=dtype, device=torch.device(device))
-    folder = Path(name_or_folder)
+    folder = folder_of(name_or_folder)
     if not folder.is_dir():
         message = f"{name_or_folder} is neither a folder nor a shipped model ({', '.join(SHIPPED)}) (MOD-09)"
         raise CheckpointError(message)

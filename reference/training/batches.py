@@ -8,7 +8,7 @@ import torch
 from tokenizers import Tokenizer
 from torch import Tensor
 
-from reference.training.data import item_stream
+from reference.training.data import EVEN_WEIGHTS, item_stream
 from reference.training.items import Item
 from reference.training.tokenizer import user_text
 
@@ -50,7 +50,15 @@ def encode_item(tokenizer: Tokenizer, item: Item) -> tuple[list[int], list[float
     return ids, weights
 
 
-def batches(tokenizer: Tokenizer, *, seed: int, batch: int, seq: int, held_out: bool = False) -> Iterator[Batch]:
+def batches(
+    tokenizer: Tokenizer,
+    *,
+    seed: int,
+    batch: int,
+    seq: int,
+    held_out: bool = False,
+    weights: tuple[float, ...] = EVEN_WEIGHTS,
+) -> Iterator[Batch]:
     """Makes batches without end.
 
     Every row starts a new dialogue at position 0, as a prompt does, and is cut where the row is full.
@@ -61,22 +69,23 @@ def batches(tokenizer: Tokenizer, *, seed: int, batch: int, seq: int, held_out: 
         batch: Rows.
         seq: Tokens a row.
         held_out: Which side of the split to draw from.
+        weights: How often each flavour is drawn, in the order of `FLAVOURS`.
 
     Yields:
         Batches of that size.
     """
-    items = item_stream(Random(seed), held_out=held_out)  # noqa: S311 - not for secrets
+    items = item_stream(Random(seed), held_out=held_out, weights=weights)  # noqa: S311 - not for secrets
     while True:
         rows: list[list[int]] = []
         row_weights: list[list[float]] = []
         for _ in range(batch):
             ids: list[int] = []
-            weights: list[float] = []
+            row_weight: list[float] = []
             while len(ids) <= seq:
                 more_ids, more_weights = encode_item(tokenizer, next(items))
                 ids += more_ids
-                weights += more_weights
+                row_weight += more_weights
             rows.append(ids[: seq + 1])
-            row_weights.append(weights[1 : seq + 1])
+            row_weights.append(row_weight[1 : seq + 1])
         tokens = torch.tensor(rows)
         yield Batch(tokens[:, :-1], tokens[:, 1:], torch.tensor(row_weights))

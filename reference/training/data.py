@@ -13,7 +13,7 @@ FLAVOURS: Final[Mapping[str, Callable[[Random], Item]]] = MappingProxyType(
 )
 """The maker of each flavour."""
 
-_DIALOGUE_WEIGHTS: Final = (2.0, 2.0, 2.0, 3.0, 3.0, 3.0)
+EVEN_WEIGHTS: Final = (2.0, 2.0, 2.0, 3.0, 3.0, 3.0)
 """How often each flavour is trained on, in the order of `FLAVOURS`: the harder half more often."""
 
 
@@ -52,12 +52,13 @@ def held_out_items(flavour: str, count: int, rng: Random) -> list[Item]:
     return list(found)
 
 
-def item_stream(rng: Random, *, held_out: bool = False) -> Iterator[Item]:
+def item_stream(rng: Random, *, held_out: bool = False, weights: tuple[float, ...] = EVEN_WEIGHTS) -> Iterator[Item]:
     """Makes items without end.
 
     Args:
         rng: Source of randomness.
         held_out: Which side of the split to draw from.
+        weights: How often each flavour is drawn, in the order of `FLAVOURS`.
 
     Yields:
         Items of that side; about half of them keep the flavour of the one before, as talk does.
@@ -66,5 +67,5 @@ def item_stream(rng: Random, *, held_out: bool = False) -> Iterator[Item]:
     flavour = flavours[0]
     while True:
         if rng.random() < 0.5:  # noqa: PLR2004 - an even chance
-            flavour = rng.choices(flavours, _DIALOGUE_WEIGHTS)[0]
+            flavour = rng.choices(flavours, weights)[0]
         yield generate(flavour, rng, held_out=held_out)

@@ -12,6 +12,7 @@ from reference.training.ouro_net import GATE_BIAS, GATE_WEIGHT, HEAD, OuroShape,
 
 _LEARNING_RATE: Final = 0.02
 _WEIGHT_DECAY: Final = 0.02
+_SMOOTHING: Final = 0.02
 _THRESHOLDS: Final = (0.5, 0.8, 0.9, 0.95, 0.99, 1.0)
 
 
@@ -20,8 +21,8 @@ def fit_gate(parameters: dict[str, Tensor], shape: OuroShape, data: Iterator[Bat
 
     The label of a state is whether its readout chooses the token of the last loop, so that the gate's lambda is the
     chance of a right early exit. The paper trains the gate on the gain in loss; agreement is what a decoder needs.
-    Weight decay keeps the gate away from saturation: with a lambda of exactly 1 the official threshold of 1.0 would
-    no longer mean full depth.
+    Smoothed labels and weight decay keep the gate away from saturation: once the chance of going on rounds to 0, the
+    official default threshold of 1.0 no longer means full depth.
 
     Args:
         parameters: A trained model; its gate is changed.
@@ -36,7 +37,7 @@ def fit_gate(parameters: dict[str, Tensor], shape: OuroShape, data: Iterator[Bat
         with torch.no_grad():
             states = torch.stack(ouro_states(parameters, shape, next(data).inputs))
             choices = F.linear(states, parameters[HEAD]).argmax(-1)
-        agrees = (choices[:-1] == choices[-1]).float()
+        agrees = (choices[:-1] == choices[-1]).float() * (1 - 2 * _SMOOTHING) + _SMOOTHING
         lambdas = F.linear(states[:-1], weight, bias).squeeze(-1)
         optimiser.param_groups[0]["lr"] = _LEARNING_RATE * (1 - step / steps)
         torch.autograd.backward(F.binary_cross_entropy_with_logits(lambdas, agrees))

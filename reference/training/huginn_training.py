@@ -1,8 +1,10 @@
 """Trains a tiny Huginn model: a random number of recurrences, gradients through the last few."""
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from random import Random
+from types import MappingProxyType
 from typing import Final
 
 import torch
@@ -45,12 +47,32 @@ DEEP: Final = RecurrenceCounts(fewest=5, mean=9, most=24)
 _SPREAD: Final = 0.5
 """Standard deviation of the logarithm of the Poisson rate, as in the Huginn paper's sampling scheme."""
 
+_PART: Final = "#"
+"""Stands between the official name of a stacked matrix and the number of a part."""
+
+_STACKED: Final = MappingProxyType({"attn.Wqkv.weight": 3, "mlp.fc.weight": 2})
+"""How many matrices the official format stacks under each name."""
+
+
+def _unstacked(parameters: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """Takes stacked matrices apart; the parts keep their order."""
+    apart = {}
+    for name, tensor in parameters.items():
+        count = next((count for end, count in _STACKED.items() if name.endswith(end)), 1)
+        if count == 1:
+            apart[name] = tensor
+        else:
+            apart |= {f"{name}{_PART}{part}": rows.clone() for part, rows in enumerate(tensor.chunk(count))}
+    return apart
+
 
 class HuginnTrainee:
     """A tiny Huginn model under training.
 
     Attributes:
-        parameters: Every tensor under its official name; the head is the embedding.
+        parameters: What is trained. A matrix that the official format stacks (queries, keys and values; the two
+            halves of the gated MLP) is several here, since Muon makes the update of a whole matrix orthogonal: in a
+            stack the strong gradient of the values would leave next to nothing for queries and keys.
         tables: Names of embedding and head.
     """
 
@@ -66,7 +88,7 @@ class HuginnTrainee:
         self._generator = torch.Generator().manual_seed(seed)
         self._random = Random(seed)  # noqa: S311 - not for secrets
         self._shape = shape
-        self.parameters: dict[str, Tensor] = huginn_parameters(shape, self._generator)
+        self.parameters: dict[str, Tensor] = _unstacked(huginn_parameters(shape, self._generator))
         self.tables: frozenset[str] = frozenset({EMBEDDING, HEAD})
         for name, tensor in self.parameters.items():
             tensor.requires_grad_(name != FREQUENCIES)
@@ -87,6 +109,13 @@ class HuginnTrainee:
         """Whether the model runs compiled."""
         return all(part.is_compiled for part in (self._prelude, self._recur, self._readout_loss))
 
+    def tensors(self) -> dict[str, Tensor]:
+        """Gives every tensor under its official name."""
+        stacked: dict[str, list[Tensor]] = {}
+        for name, tensor in self.parameters.items():
+            stacked.setdefault(name.split(_PART)[0], []).append(tensor)
+        return {name: torch.cat(parts) if len(parts) > 1 else parts[0] for name, parts in stacked.items()}
+
     def _num_recurrences(self) -> int:
         """Draws a number of recurrences: a Poisson number of log-normal rate on top of the fewest."""
         counts = SHALLOW if self._steps_left_shallow > 0 else DEEP
@@ -106,14 +135,15 @@ class HuginnTrainee:
         """
         num_recurrences = self._num_recurrences()
         seen = min(num_recurrences, self._shape.backprop_depth)
+        parameters = self.tensors()
         # Without a cache: autocast would reuse what it cast under `no_grad`, and the gradient would be lost.
         with torch.autocast("cpu", torch.bfloat16, cache_enabled=False):
-            injected = self._prelude(self.parameters, batch.inputs)
+            injected = self._prelude(parameters, batch.inputs)
             rows, seq = batch.inputs.shape
             state = initial_state(self._shape, (rows, seq), self._generator).to(injected.dtype)
             with torch.no_grad():
                 for _ in range(num_recurrences - seen):
-                    state = self._recur(self.parameters, state, injected.detach())
+                    state = self._recur(parameters, state, injected.detach())
             for _ in range(seen):
-                state = self._recur(self.parameters, state, injected)
-            return self._readout_loss(self.parameters, state, batch.targets, batch.weights)
+                state = self._recur(parameters, state, injected)
+            return self._readout_loss(parameters, state, batch.targets, batch.weights)

@@ -12,6 +12,7 @@ from tokenizers import Tokenizer
 from torch import Tensor
 
 from reference.training.batches import Batch, batches
+from reference.training.data import EVEN_WEIGHTS
 
 WARM_UP_STEPS: Final = 80
 """Steps over which the learning rate rises."""
@@ -32,6 +33,8 @@ class Stage:
     """Rows a step."""
     seq: int
     """Tokens a row."""
+    weights: tuple[float, ...] = EVEN_WEIGHTS
+    """How often each flavour is drawn, in the order of `data.FLAVOURS`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +68,9 @@ class Recipe:
     def data(self, tokenizer: Tokenizer) -> Iterator[Batch]:
         """Gives the batches of all stages; every stage draws dialogues of its own."""
         for number, stage in enumerate(self.stages):
-            source = batches(tokenizer, seed=100 * self.seed + number, batch=stage.batch, seq=stage.seq)
+            source = batches(
+                tokenizer, seed=100 * self.seed + number, batch=stage.batch, seq=stage.seq, weights=stage.weights
+            )
             yield from islice(source, stage.steps)
 
 
@@ -74,7 +79,7 @@ class Trainee(Protocol):
     """A model under training."""
 
     parameters: dict[str, Tensor]
-    """Every tensor of the checkpoint; those that are trained require a gradient."""
+    """Tensors by name; those that are trained require a gradient."""
 
     tables: frozenset[str]
     """Names of embedding and head, which AdamW takes although they are matrices: their rows are tokens."""
@@ -82,6 +87,9 @@ class Trainee(Protocol):
     @property
     def is_compiled(self) -> bool:
         """Whether the model runs compiled."""
+
+    def tensors(self) -> dict[str, Tensor]:
+        """Gives every tensor of the checkpoint under its official name."""
 
     def loss(self, batch: Batch) -> Tensor:
         """Gives the loss to go down, a scalar."""

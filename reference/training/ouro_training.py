@@ -55,6 +55,10 @@ class OuroTrainee:
         """Whether the model runs compiled."""
         return self._loop.is_compiled and self._readout_loss.is_compiled
 
+    def tensors(self) -> dict[str, Tensor]:
+        """Gives every tensor under its official name."""
+        return self.parameters
+
     def loss(self, batch: Batch) -> Tensor:
         """Gives the loss of the last loop and of one earlier loop, drawn in proportion to its weight.
 

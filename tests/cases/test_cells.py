@@ -15,7 +15,7 @@ from tests.runs import Job, start, tiny_model
 from tests.runs import decode as decode_job
 
 HUGINN_JOB = Job(
-    model=tiny_model("huginn", 7, torch.float64),
+    network=tiny_model("huginn", 7, torch.float64),
     prompt=(1, 2, 3),
     recurrence_depth=4,
     draft_depth=1,
@@ -89,7 +89,7 @@ def test_case_20_after_every_tick_finished_cells_are_those_of_ar_and_nan_elsewhe
     family: str, decoder: str, draft_depth: int
 ) -> None:
     job = Job(
-        model=tiny_model(family, 7, torch.float32),
+        network=tiny_model(family, 7, torch.float32),
         prompt=(1, 2),
         recurrence_depth=4,
         draft_depth=draft_depth,
@@ -120,7 +120,7 @@ def test_case_23_the_cells_are_of_the_models_type_on_its_device_and_of_the_size_
     decoder: str, dtype: torch.dtype
 ) -> None:
     job = Job(
-        model=tiny_model("huginn", 0, dtype),
+        network=tiny_model("huginn", 0, dtype),
         prompt=(1, 2, 3),
         recurrence_depth=2,
         draft_depth=1,

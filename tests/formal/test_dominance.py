@@ -55,7 +55,7 @@ ALL = tuple((T, d) for T in range(1, 6) for d in range(1, T + 1))
 
 @pytest.mark.spec("WFD-12", "WFD-13", "WFD-14", "DTV-08", "COST-06")
 @pytest.mark.parametrize(
-    "depths, longest", [pytest.param(SOME, 4, id="small"), pytest.param(ALL, 6, id="deep", marks=deep)]
+    "depths, longest", [pytest.param(SOME, 4, id="small"), pytest.param(ALL, 5, id="deep", marks=deep)]
 )
 def test_wfd_commits_no_later_than_dtv_and_ar(depths: Sequence[tuple[int, int]], longest: int) -> None:
     compared = 0

@@ -39,10 +39,7 @@ def runs() -> list[list[Event]]:
         outputs.append(ar.generate(model, prompt, max_new_tokens=budget, **options))
         for d in (1, 2, 5):
             outputs.append(wfd.generate(model, prompt, max_new_tokens=budget, draft_depth=d, **options))
-            outputs += [
-                dtv.generate(model, prompt, max_new_tokens=budget, draft_depth=d, draft_length=length, **options)
-                for length in (2, 4)
-            ]
+            outputs.append(dtv.generate(model, prompt, max_new_tokens=budget, draft_depth=d, draft_length=3, **options))
     return [trace.from_jsonl(trace.to_jsonl(output.events)) for output in outputs]
 
 

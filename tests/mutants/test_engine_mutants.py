@@ -37,7 +37,7 @@ def jobs(arithmetic: Arithmetic) -> Iterator[Job]:
     for recurrence_depth, draft_depth in ((4, 1), (5, 2)):
         for family in ("ouro", "huginn"):
             yield Job(
-                model=tiny_model(family, 7, torch.float64),
+                network=tiny_model(family, 7, torch.float64),
                 prompt=(1, 2),
                 recurrence_depth=recurrence_depth,
                 draft_depth=draft_depth,
@@ -466,7 +466,7 @@ def test_recomputation_from_nothing_catches(plant: Plant, monkeypatch: pytest.Mo
     job = next(job for job in jobs(Arithmetic.EXACT) if isinstance(job.model, Huginn))
     output = decode(job, "ar").output()
     longer = Job(
-        model=job.model,
+        network=job.model,
         prompt=(*job.prompt, *output.token_ids[:-1]),
         recurrence_depth=job.recurrence_depth,
         draft_depth=job.draft_depth,

@@ -416,7 +416,7 @@ def test_a_readout_at_depth_r_is_that_of_r_recurrences_and_changes_nothing(famil
 @pytest.mark.parametrize("draft_depth", [1, 2])
 def test_lanes_in_flight_hold_the_cells_of_their_own_prefix(family: str, draft_depth: int) -> None:
     job = Job(
-        model=tiny_model(family, 4, torch.float64),
+        network=tiny_model(family, 4, torch.float64),
         prompt=(1, 2),
         recurrence_depth=3,
         draft_depth=draft_depth,
