@@ -15,11 +15,13 @@ from string import Template
 from typing import Final
 
 from reference import ar, models, trace, wfd
-from reference.cli.inputs import Texts, default_prompts, tokenizer_of
+from reference.cli.inputs import Texts
 from reference.engine import Output
 from reference.figures import scenes, svg
 from reference.figures.grid import Labels, Mark, Outcome, Snapshot, Verdict, short, snapshots
 from reference.models.protocol import LoopedModel
+from reference.models.shipped import default_prompts
+from reference.models.tokenizer import load_tokenizer
 from reference.schedule import Accept, Event, Reject
 
 DOCS: Final = Path(__file__).parent
@@ -93,7 +95,7 @@ def find_story() -> Story:
     Raises:
         NoRunToShowError: If there is none.
     """
-    model, texts = models.load(MODEL), Texts(tokenizer_of(MODEL))
+    model, texts = models.load(MODEL), Texts(load_tokenizer(MODEL))
     for flavour, prompt in default_prompts().items():
         story = tell(model, texts, flavour, prompt)
         if story.tells_everything:
@@ -252,7 +254,7 @@ def _rejection(story: Story) -> tuple[Snapshot, Outcome]:
 
 def _table(story: Story) -> Iterator[str]:
     """Gives the first ticks as the lines of a table."""
-    yield "| tick | lanes after it | rows | what follows |"
+    yield "| tick | lanes that moved | rows | what follows |"
     yield "| ---: | --- | ---: | --- |"
     for one in story.opening[1:]:
         moved = [column for column in one.columns if column.moved]

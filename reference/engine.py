@@ -18,7 +18,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from reference.axes import Hidden, Logits
+from reference.axes import Hidden, Logits, SingleRow
 from reference.counts import Counts, count
 from reference.errors import ParameterError, check_whole_number
 from reference.kv import KVCache
@@ -272,7 +272,7 @@ class Decoding:
             self._tracer(event)
 
 
-def _stack(rows: Sequence[Hidden]) -> Hidden:
+def _stack(rows: Sequence[SingleRow]) -> Hidden:
     """Makes one tensor of single rows, without a copy where there is only one."""
     return rows[0] if len(rows) == 1 else torch.cat(tuple(rows))
 

@@ -15,7 +15,7 @@ from reference.engine import Arithmetic
 from reference.schedule import Accept, Advance, Commit, Draft, Event, Finish, Flush, Inject, Reject, Start
 from reference.stopping import FinishReason
 from tests.driving import Case, Drawn, Verdicts
-from tests.runs import Job
+from tests.runs import Job, Tiny
 
 MOST_RECURRENCES = 9
 """The largest T, and the largest gamma, that schedules are tried with."""
@@ -52,15 +52,21 @@ def tables(draw: st.DrawFn, *, is_steady: bool = True) -> Drawn:
 
 
 @st.composite
-def cases(draw: st.DrawFn, *, is_steady: bool = True) -> Case:
+def cases(
+    draw: st.DrawFn,
+    *,
+    is_steady: bool = True,
+    most_recurrences: int = MOST_RECURRENCES,
+    largest_budget: int = LARGEST_BUDGET,
+) -> Case:
     """Draws a problem for any decoder: every T, d and gamma to 9, budgets to 24, a context that may end before them.
 
     In one case of two the highest id is a stop id that the full depth says at a drawn place.
     """
-    recurrence_depth, draft_depth = draw(depths())
+    recurrence_depth, draft_depth = draw(depths(most=most_recurrences))
     prompt = draw(_digits(4))
     table = draw(tables(is_steady=is_steady))
-    max_new_tokens = draw(st.integers(0, LARGEST_BUDGET))
+    max_new_tokens = draw(st.integers(0, largest_budget))
     if draw(st.booleans()):
         table = replace(table, stop_after=len(prompt) + draw(st.integers(0, max_new_tokens)))
         stops = {table.vocab_size - 1}
@@ -71,7 +77,7 @@ def cases(draw: st.DrawFn, *, is_steady: bool = True) -> Case:
         prompt=tuple(number % table.vocab_size for number in prompt),
         recurrence_depth=recurrence_depth,
         draft_depth=draft_depth,
-        draft_length=draw(st.integers(1, MOST_RECURRENCES)),
+        draft_length=draw(st.integers(1, most_recurrences)),
         max_new_tokens=max_new_tokens,
         context_length=len(prompt) + draw(st.sampled_from([LARGEST_BUDGET, LARGEST_BUDGET, 12, 6, 3, 2, 1, 0])),
         stop_ids=frozenset(stops),
@@ -107,9 +113,7 @@ def jobs(draw: st.DrawFn, *, arithmetic: Arithmetic, dtypes: tuple[torch.dtype, 
     """Draws a problem on a small random model of either family, small enough to be run by all three decoders."""
     recurrence_depth, draft_depth = draw(depths(most=5))
     return Job(
-        model=tiny_model(
-            draw(st.sampled_from(["ouro", "huginn"])), draw(st.integers(0, 7)), draw(st.sampled_from(dtypes))
-        ),
+        network=draw(st.builds(Tiny, st.sampled_from(["ouro", "huginn"]), st.integers(0, 7), st.sampled_from(dtypes))),
         prompt=tuple(number % 7 for number in draw(_digits(4))),
         recurrence_depth=recurrence_depth,
         draft_depth=draft_depth,
@@ -131,7 +135,7 @@ def _events() -> st.SearchStrategy[tuple[type[Event], dict[str, Any]]]:
     number = st.integers(0, 2**40)
     places = st.lists(number, max_size=3).map(tuple)
     rows = st.lists(st.tuples(number, number, number), max_size=3).map(tuple)
-    by_name = {
+    by_name: dict[str, st.SearchStrategy[Any]] = {
         "decoder": st.sampled_from(["ar", "dtv", "wfd"]),
         "draft_length": st.none() | number,
         "stop_ids": places,
@@ -140,13 +144,12 @@ def _events() -> st.SearchStrategy[tuple[type[Event], dict[str, Any]]]:
         "lanes": rows,
         "reason": st.sampled_from(FinishReason),
     }
-    kinds = (Start, Advance, Draft, Commit, Accept, Reject, Flush, Inject, Finish)
-    return st.one_of(
-        st.tuples(
+    kinds: list[type[Event]] = [Start, Advance, Draft, Commit, Accept, Reject, Flush, Inject, Finish]
+    return st.sampled_from(kinds).flatmap(
+        lambda kind: st.tuples(
             st.just(kind),
             st.fixed_dictionaries({field.name: by_name.get(field.name, number) for field in fields(kind)}),
         )
-        for kind in kinds
     )
 
 

@@ -1,23 +1,17 @@
 """From the command line to a model, its tokenizer and a prompt."""
 
-import json
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
-from types import MappingProxyType
-from typing import Final
 
 from tokenizers import Tokenizer
 
-import reference.models
 from reference import models
 from reference.cli.arguments import Arguments
-from reference.errors import CheckpointError, ParameterError
+from reference.errors import ParameterError
 from reference.models.protocol import LoopedModel
-
-_PRETRAINED: Final = Path(reference.models.__file__).parent / "pretrained"
-"""Where the shipped models are."""
+from reference.models.shipped import default_prompts
+from reference.models.tokenizer import load_tokenizer
 
 
 class Texts:
@@ -91,14 +85,8 @@ def read(arguments: Arguments) -> Inputs:
         OSError: If a file or standard input cannot be read.
     """
     model = models.load(arguments.model)
-    texts = Texts(tokenizer_of(arguments.model))
+    texts = Texts(load_tokenizer(arguments.model))
     return Inputs(model, texts, tuple(_prompts(arguments, texts, is_shipped=arguments.model in models.SHIPPED)))
-
-
-def default_prompts() -> Mapping[str, str]:
-    """Gives one prompt for each flavour that the shipped models know, special tokens written out."""
-    text = (_PRETRAINED / "prompts.json").read_text(encoding="utf-8")
-    return MappingProxyType({str(flavour): str(prompt) for flavour, prompt in json.loads(text).items()})
 
 
 def _prompts(arguments: Arguments, texts: Texts, *, is_shipped: bool) -> list[Prompt]:
@@ -129,20 +117,3 @@ def _standard_input() -> str:
     except UnicodeDecodeError as error:
         message = f"standard input is not text: {error}"
         raise ParameterError(message) from error
-
-
-def tokenizer_of(name_or_folder: str) -> Tokenizer | None:
-    """Gives the tokenizer of a shipped model or a folder, None if the folder has none.
-
-    Raises:
-        CheckpointError: If its file cannot be read.
-    """
-    folder = _PRETRAINED / name_or_folder if name_or_folder in models.SHIPPED else Path(name_or_folder)
-    path = folder / "tokenizer.json"
-    if not path.exists():
-        return None
-    try:
-        return Tokenizer.from_file(str(path))
-    except Exception as error:  # the library raises nothing more specific
-        message = f"{path}: not a tokenizer: {error}"
-        raise CheckpointError(message) from error

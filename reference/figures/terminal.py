@@ -82,7 +82,7 @@ _BAR: Final = "  "
 """Between the tick and the first position."""
 _NOTE: Final = 18
 """Characters kept free for what a tick decided."""
-_WIDTHS_OF_TOKENS: Final = (8, 6, 5, 4)
+_WIDTHS_OF_TOKENS: Final = (8, 6, 5, 4, 3)
 """Most characters shown of a token, from the best to the least that will do if room is short."""
 
 

@@ -1,9 +1,12 @@
 """Writes a model card from the measured metrics; no figure in it is typed by hand."""
 
 from collections.abc import Mapping, Sequence
-from typing import TypedDict
+from typing import Final, TypedDict
 
 from reference.training.evaluate import Measured
+
+_LAST_TRAINED: Final = 224
+"""Longest row of the training recipes."""
 
 
 class Trained(TypedDict):
@@ -74,6 +77,9 @@ def card(metrics: Metrics, *, family: str, sizes: str, example: str) -> str:
         for name in flavours
     ]
     lengths = sorted({k for row in measured["exact_match_by_k"].values() for k in row}, key=int)
+    accepted = measured["acceptance_in_answers_by_k"]
+    every_k = sorted({k for row in accepted.values() for k in row}, key=int)
+    shallow = [[name, *(f"{row[k][0][0]:.3f}" if k in row else "" for k in every_k)] for name, row in accepted.items()]
     by_k = [
         [task, *(f"{row[k][0]:.2f} ({row[k][1]})" if k in row else "" for k in lengths)]
         for task, row in measured["exact_match_by_k"].items()
@@ -87,17 +93,19 @@ pipeline_tag: text-generation
 # {metrics["model"]}
 
 A very small {family} model for showing and testing decoders of looped language models. {sizes}
-{trained["parameters"]:,} trained parameters in fp32, in the official on-disk format.
+{trained["parameters"]:,} trained parameters, fp32, official on-disk format.
 
-It speaks about a small made-up world and nothing else: it was trained on {trained["tokens"]:,} tokens of text that
-`reference/training` generates, so it holds no text written by people. `python -m reference.training` trains it again
-({trained["steps"]:,} steps; {trained["minutes"]:.0f} minutes on one CPU core when these weights were made, with torch
-{trained["torch"]}, {"compiled" if trained["compiled"] else "not compiled"}).
+It speaks about a small made-up world and nothing else. It was trained on {trained["tokens"]:,} tokens of text that
+`reference/training` generates, so it holds no text written by people.
+`python -m reference.training --only {metrics["model"]}` trains it again: {trained["steps"]:,} steps, which took
+{trained["minutes"]:.0f} minutes on a share of two busy cores, with torch {trained["torch"]},
+{"compiled" if trained["compiled"] else "not compiled"}. With the same torch, compiler and kind of CPU the same bits
+come out; elsewhere rounding differs, and training makes such a difference grow.
 
 A prompt (`prompts.json` has one for each flavour):
 
 ```text
-{example}
+{example.strip()}
 ```
 
 All figures below come from `metrics.json`, which the same command writes. They are taken on items held out from
@@ -106,11 +114,12 @@ training by the hash of their text: {measured["items_per_flavour"]} of each flav
 
 ## Right answers
 
-An item is right when every token of every answer is. The second column lets the model answer the last turn by itself.
+An item is right when every token of every answer is. In the second column the model answers the last turn by itself,
+on the items that acceptance is taken on.
 
 {_table(["flavour", "all answers exact", "last answer exact, generated"], right)}
 
-By task and length k of what must be followed (hops, summands, entries), number of items in brackets:
+By task and length k of what must be followed (hops, changes, entries, notes, clauses), number of items in brackets:
 
 {_table(["task", *(f"k = {k}" for k in lengths)], by_k)}
 
@@ -129,13 +138,14 @@ The same over {measured["new_tokens"]} new tokens with the stop token ignored, s
 next turns:
 
 {_by_depth(measured["acceptance_in_generation"], depths, 3)}
+
+Acceptance at the smallest depth, d = {depths[0]}, within answers by k:
+
+{_table(["", *(f"k = {k}" for k in every_k)], shallow)}
 {_gate(metrics["gate"])}
 ## Limits
 
-Answers outside the six flavours, other wordings and other words are noise. Long chains and long sums are often wrong:
-the tables say how often. Prompts longer than about a hundred tokens were never seen at the start of a dialogue, and
-nothing beyond position {_LAST_TRAINED} was trained, though the configuration allows 512.
+Other subjects, wordings and words than those of the six flavours give noise. The tables say which tasks the model
+does badly, and they are the ones with much to follow. Nothing beyond position {_LAST_TRAINED} was trained, though the
+configuration allows 512.
 """
-
-
-_LAST_TRAINED = 224

@@ -12,7 +12,7 @@ from reference.training.ouro_net import GATE_BIAS, GATE_WEIGHT, HEAD, OuroShape,
 
 _LEARNING_RATE: Final = 0.02
 _WEIGHT_DECAY: Final = 0.02
-_SMOOTHING: Final = 0.02
+_SMOOTHING: Final = 0.05
 _THRESHOLDS: Final = (0.5, 0.8, 0.9, 0.95, 0.99, 1.0)
 
 

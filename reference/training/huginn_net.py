@@ -67,7 +67,7 @@ def huginn_parameters(shape: HuginnShape, generator: torch.Generator) -> dict[st
     after each sum would halve what is left of the input.
 
     The embedding starts large, and the norm before it as the head small. Being the head as well, it is pulled the same
-    way for all words that are equally likely; started small, the names would become alike before anything has learned
+    way for all words that are equally likely; small and quick, the names would become alike before anything has learned
     to tell them apart, and copying them would be learned late.
 
     Args:

@@ -44,9 +44,9 @@ class Recipe:
     stages: tuple[Stage, ...]
     """What is trained on, in order."""
     learning_rate: float
-    """Highest learning rate of Muon."""
-    adam_learning_rate: float
-    """Highest learning rate of AdamW; a step moves each number by about as much, so it must fit the embedding's."""
+    """Highest learning rate of Muon for matrices, and of AdamW for norms and biases."""
+    table_learning_rate: float
+    """Highest learning rate of AdamW for embedding and head; a step moves each of their numbers by about as much."""
     seed: int
     """Of parameters, data and everything else that is drawn."""
 
@@ -152,15 +152,18 @@ def optimise(trainee: Trainee, data: Iterator[Batch], recipe: Recipe, label: str
     """
     console = Console(stderr=True)
     trained = {name: tensor for name, tensor in trainee.parameters.items() if tensor.requires_grad}
-    matrices = [tensor for name, tensor in trained.items() if tensor.dim() == 2 and name not in trainee.tables]  # noqa: PLR2004
-    taken = {id(tensor) for tensor in matrices}
     # By identity, since a tied head is the embedding under a second name.
-    others = list({id(tensor): tensor for tensor in trained.values() if id(tensor) not in taken}.values())
-    rates = (recipe.learning_rate, recipe.adam_learning_rate)
+    tables = list({id(trained[name]): trained[name] for name in sorted(trainee.tables)}.values())
+    layers = [tensor for name, tensor in trained.items() if name not in trainee.tables]
+    matrices = [tensor for tensor in layers if tensor.dim() == 2]  # noqa: PLR2004
+    others = [tensor for tensor in layers if tensor.dim() != 2]  # noqa: PLR2004
+    rate, table_rate = recipe.learning_rate, recipe.table_learning_rate
     optimisers: tuple[torch.optim.Optimizer, ...] = (
-        torch.optim.Muon(matrices, lr=rates[0], weight_decay=0.0, adjust_lr_fn="match_rms_adamw"),
-        torch.optim.AdamW(others, lr=rates[1], betas=(0.9, 0.95), weight_decay=0.0),
+        torch.optim.Muon(matrices, lr=rate, weight_decay=0.0, adjust_lr_fn="match_rms_adamw"),
+        torch.optim.AdamW(others, lr=rate, betas=(0.9, 0.95), weight_decay=0.0),
+        torch.optim.AdamW(tables, lr=table_rate, betas=(0.9, 0.95), weight_decay=0.0),
     )
+    rates = (rate, rate, table_rate)
     began = time.monotonic()
     smoothed = 0.0
     for step in range(recipe.steps):

@@ -29,25 +29,36 @@ OURO_SHAPE: Final = OuroShape()
 HUGINN_SHAPE: Final = HuginnShape(hidden_size=96, intermediate_size=256, backprop_depth=3)
 """Sizes of tiny-huginn."""
 
-OURO_RECIPE: Final = Recipe(
-    stages=(Stage(4500, 10, 112), Stage(1500, 5, 224)), learning_rate=5e-3, adam_learning_rate=5e-3, seed=0
-)
-"""How tiny-ouro is trained: short dialogues first, where there is less to look at and copying is learned sooner."""
-
 _HARD: Final = (1.0, 1.0, 4.0, 2.0, 3.0, 4.0)
+"""Flavour weights with more of what tiny-ouro finds hard: sorting, sums, notes."""
 
-OURO_SECOND_RECIPE: Final = Recipe(
-    stages=(Stage(1100, 10, 112, _HARD), Stage(300, 5, 224, _HARD)),
-    learning_rate=3e-3,
-    adam_learning_rate=3e-3,
-    seed=1,
+_SORTING: Final = (1.0, 1.0, 6.0, 2.0, 3.0, 2.0)
+"""Flavour weights with most of sorting."""
+
+OURO_RECIPES: Final = (
+    Recipe(stages=(Stage(4500, 10, 112), Stage(1500, 5, 224)), learning_rate=5e-3, table_learning_rate=5e-3, seed=0),
+    Recipe(
+        stages=(Stage(1100, 10, 112, _HARD), Stage(300, 5, 224, _HARD)),
+        learning_rate=3e-3,
+        table_learning_rate=3e-3,
+        seed=1,
+    ),
+    Recipe(
+        stages=(Stage(1100, 10, 112, _SORTING), Stage(300, 5, 224, _SORTING)),
+        learning_rate=3e-3,
+        table_learning_rate=3e-3,
+        seed=2,
+    ),
 )
-"""A second, shorter course for tiny-ouro with more of what it finds hard: sorting, notes, sums."""
+"""How tiny-ouro is trained: one long course and two short ones that go on where it was weak.
+
+Short dialogues come first, where there is less to look at and copying is learned sooner.
+"""
 
 HUGINN_RECIPE: Final = Recipe(
-    stages=(Stage(1400, 10, 112), Stage(500, 5, 224)), learning_rate=5e-3, adam_learning_rate=4e-3, seed=0
+    stages=(Stage(1400, 10, 112), Stage(500, 5, 224)), learning_rate=4e-3, table_learning_rate=4e-4, seed=0
 )
-"""How tiny-huginn is trained. Its embedding is smaller than tiny-ouro's, and so is what a step may move."""
+"""How tiny-huginn is trained. Its embedding is the head as well and moves slowly, see `huginn_parameters`."""
 
 _GATE_STEPS: Final = 300
 _GATE_BATCHES: Final = 20
@@ -110,7 +121,7 @@ def make_ouro(folder: Path, tokenizer: Tokenizer, amount: Amount) -> None:
         amount: How much work to do.
     """
     shape = OURO_SHAPE
-    recipes = [recipe.scaled(amount.steps_scale) for recipe in (OURO_RECIPE, OURO_SECOND_RECIPE)]
+    recipes = [recipe.scaled(amount.steps_scale) for recipe in OURO_RECIPES]
     trainee = OuroTrainee(shape, recipes[0].seed)
     trained = _train(trainee, recipes, tokenizer, folder.name)
     parameters = {name: tensor.detach() for name, tensor in trainee.tensors().items()}
@@ -123,8 +134,8 @@ def make_ouro(folder: Path, tokenizer: Tokenizer, amount: Amount) -> None:
     save_checkpoint(folder, parameters=parameters, config=config, tokenizer=tokenizer)
     reader = OuroReader(parameters, shape)
     sizes = (
-        f"{shape.num_layers} layer of width {shape.hidden_size}, looped {shape.num_loops} times, {shape.num_heads} "
-        f"heads, {shape.vocab_size} tokens; embedding and head are untied."
+        f"Layers in the loop: {shape.num_layers}, run {shape.num_loops} times; width {shape.hidden_size}, "
+        f"{shape.num_heads} heads, {shape.vocab_size} token rows, embedding and head untied;"
     )
     metrics = _metrics(folder, reader, tokenizer, trained=trained, gate=gate, amount=amount)
     _report(folder, metrics, family="Ouro", sizes=sizes)
@@ -146,8 +157,9 @@ def make_huginn(folder: Path, tokenizer: Tokenizer, amount: Amount) -> None:
     save_checkpoint(folder, parameters=parameters, config=config, tokenizer=tokenizer)
     reader = HuginnReader(parameters, shape)
     sizes = (
-        f"A prelude of {shape.num_prelude} block, a core of {shape.num_core} run {shape.recurrence_depth} times, a "
-        f"coda of {shape.num_coda}, width {shape.hidden_size}, {shape.num_heads} heads, {shape.vocab_size} tokens."
+        f"Blocks: {shape.num_prelude} in the prelude, {shape.num_core} in the core, run {shape.recurrence_depth} "
+        f"times, {shape.num_coda} in "
+        f"the coda; width {shape.hidden_size}, {shape.num_heads} heads, {shape.vocab_size} token rows;"
     )
     metrics = _metrics(folder, reader, tokenizer, trained=trained, gate={}, amount=amount)
     _report(folder, metrics, family="Huginn", sizes=sizes)

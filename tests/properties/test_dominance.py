@@ -49,7 +49,7 @@ def test_wfd_commits_every_token_no_later_than_dtv(case: Case) -> None:
 
 
 def every_small_case() -> Iterator[Case]:
-    """Gives every T <= 4, d, gamma <= 3, budget <= 6, stop place and acceptance sequence."""
+    """Gives every T <= 4, d, budget <= 6 and acceptance sequence; at T = 3 with a stop id at every place."""
     for recurrence_depth, budget in product(range(1, 5), range(1, 7)):
         stops = (None, *range(1, budget)) if recurrence_depth == 3 else (None,)
         for draft_depth, stop_after, verdicts in product(

@@ -27,6 +27,6 @@ def test_in_batched_arithmetic_tokens_are_those_of_ar_up_to_a_near_tie(job: Job,
 
 @pytest.mark.spec("CONF-03", "KV-03", "KV-04", "MOD-03", "SMP-01")
 @pytest.mark.parametrize("arithmetic", Arithmetic)
-@given(case=cases())
+@given(case=cases(most_recurrences=5, largest_budget=9))
 def test_the_engine_does_what_the_schedule_says_whoever_answers(arithmetic: Arithmetic, case: Case) -> None:
     engine.events_are_those_of_the_schedule(case, arithmetic)

@@ -8,34 +8,38 @@ from tests.laws import common, counting
 from tests.strategies import cases
 
 
-@pytest.mark.spec("DTV-07", "WFD-11")
+@pytest.mark.spec("DTV-07", "WFD-11", "SMP-14")
 @given(case=cases(is_steady=False))
 def test_tokens_and_finish_reason_are_those_of_ar_even_if_drafts_waver(case: Case) -> None:
     for run in plays(case):
         common.commits_the_right_tokens(run)
+        common.nothing_follows_the_stop(run)
 
 
-@pytest.mark.spec("NOT-01")
+@pytest.mark.spec("NOT-01", "SMP-15")
 @given(case=cases(is_steady=False))
-def test_the_frontier_counts_final_tokens_and_stops_at_the_end(case: Case) -> None:
+def test_the_frontier_counts_final_tokens_and_no_lane_starts_that_can_commit_nothing(case: Case) -> None:
     for run in plays(case):
         common.frontier_grows_by_one_per_commit(run)
         common.oldest_lane_carries_the_last_final_token(run)
+        common.no_lane_is_futile(run)
 
 
-@pytest.mark.spec("NOT-02")
+@pytest.mark.spec("NOT-02", "CONF-07")
 @given(case=cases())
-def test_plan_and_observe_are_pure(case: Case) -> None:
+def test_schedules_are_pure_so_a_replay_of_the_readouts_gives_the_same_events(case: Case) -> None:
     for run in plays(case):
         common.planning_and_observing_are_pure(run)
+        common.replay_gives_the_same_events(run)
 
 
-@pytest.mark.spec("NOT-03")
+@pytest.mark.spec("NOT-03", "SMP-10", "SMP-11", "WFD-02")
 @given(case=cases(is_steady=False))
-def test_events_come_in_the_order_of_the_spec(case: Case) -> None:
+def test_events_come_in_the_order_of_the_spec_from_the_prefill_on(case: Case) -> None:
     for run in plays(case):
         common.events_come_in_order(run)
         common.start_tells_the_parameters(run)
+        common.prefill_commits_the_first_token(run)
 
 
 @pytest.mark.spec("SMP-12", "SMP-13", "SMP-14", "WFD-05", "DTV-06")
@@ -43,27 +47,6 @@ def test_events_come_in_the_order_of_the_spec(case: Case) -> None:
 def test_every_verdict_follows_from_the_tokens_read_out(case: Case) -> None:
     for run in plays(case):
         common.every_verdict_follows_from_the_tokens(run)
-
-
-@pytest.mark.spec("SMP-14")
-@given(case=cases(is_steady=False))
-def test_nothing_follows_a_stop_id_and_nothing_is_missing_without_one(case: Case) -> None:
-    for run in plays(case):
-        common.nothing_follows_the_stop(run)
-
-
-@pytest.mark.spec("SMP-10", "SMP-11", "WFD-02")
-@given(case=cases())
-def test_prefill_commits_the_first_token_and_starts_its_lane(case: Case) -> None:
-    for run in plays(case):
-        common.prefill_commits_the_first_token(run)
-
-
-@pytest.mark.spec("SMP-15")
-@given(case=cases(is_steady=False))
-def test_no_lane_is_injected_that_can_commit_nothing(case: Case) -> None:
-    for run in plays(case):
-        common.no_lane_is_futile(run)
 
 
 @pytest.mark.spec("WFD-03", "DTV-04", "AR-01")
@@ -94,10 +77,3 @@ def test_counts_are_what_happened_and_no_lane_is_lost(case: Case) -> None:
 def test_with_draft_depth_t_every_decoder_is_ar_event_for_event(case: Case) -> None:
     for run in plays(case):
         common.full_draft_depth_is_ar(run)
-
-
-@pytest.mark.spec("CONF-07")
-@given(case=cases(is_steady=False))
-def test_replaying_the_readouts_gives_the_same_events(case: Case) -> None:
-    for run in plays(case):
-        common.replay_gives_the_same_events(run)

@@ -19,7 +19,7 @@ from reference.training.ouro_training import OuroTrainee
 from reference.training.shipped import Amount
 from reference.training.tokenizer import train_tokenizer
 
-_RECIPE = Recipe(stages=(Stage(3, 2, 32), Stage(2, 2, 48)), learning_rate=5e-3, adam_learning_rate=2e-3, seed=4)
+_RECIPE = Recipe(stages=(Stage(3, 2, 32), Stage(2, 2, 48)), learning_rate=5e-3, table_learning_rate=2e-3, seed=4)
 
 
 @pytest.fixture(autouse=True)
@@ -64,7 +64,7 @@ def test_the_learning_rate_rises_stays_and_falls() -> None:
 
 
 def test_making_a_model_writes_a_whole_checkpoint(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(shipped, "OURO_RECIPE", replace(_RECIPE, stages=(Stage(200, 2, 32),)))
+    monkeypatch.setattr(shipped, "OURO_RECIPES", (replace(_RECIPE, stages=(Stage(200, 2, 32),)),))
     monkeypatch.setattr(evaluate, "NEW_TOKENS", 8)
     shipped.make("tiny-ouro", tmp_path, Amount(steps_scale=0.01, num_items=2, num_generations=1))
     folder = tmp_path / "tiny-ouro"

@@ -23,6 +23,7 @@ from reference.counts import count
 from reference.engine import Output, ignore
 from reference.errors import NumericsError
 from reference.models.scripted import ScriptedModel
+from reference.models.shipped import default_prompts
 from reference.schedule import Commit
 from reference.training.tokenizer import user_text
 from tests.project.sources import REPOSITORY
@@ -494,7 +495,7 @@ def test_a_shipped_model_takes_plain_text_as_a_message(
     monkeypatch: pytest.MonkeyPatch, speaking_folder: str, text: str, *, is_raw: bool
 ) -> None:
     monkeypatch.setattr(models, "SHIPPED", (speaking_folder,))
-    monkeypatch.setattr(inputs, "tokenizer_of", lambda name: Tokenizer.from_file(f"{name}/tokenizer.json"))
+    monkeypatch.setattr(inputs, "load_tokenizer", lambda name: Tokenizer.from_file(f"{name}/tokenizer.json"))
     model = ScriptedModel(table=says_next, vocab_size=8, recurrence_depth=4)
     monkeypatch.setattr(models, "load", lambda name: model)  # noqa: ARG005 - the name of a shipped model
     read = inputs.read(arguments.parse(["generate", text, "--model", speaking_folder]))
@@ -529,5 +530,5 @@ def test_the_shipped_models_answer_every_default_prompt(wfd: Run, model: str) ->
     code, out, err = wfd("compare", "--model", model, "--max-new-tokens", "6", "--json")
     assert (code, err) == (0, "")
     said = json.loads(out)["comparisons"]
-    assert [one["flavour"] for one in said] == list(inputs.default_prompts())
+    assert [one["flavour"] for one in said] == list(default_prompts())
     assert all(one["agree"] and one["decoders"]["ar"]["committed"] for one in said)

@@ -193,9 +193,9 @@ def test_a_narrow_terminal_shows_fewer_moments_and_ticks() -> None:
     assert states.plain.splitlines()[0] == "tick 4: 4 rows            tick 6: 3 flushed"
     history = terminal.history(scenes.opening(WAVE, most_ticks=24), label, width=40, glyphs=terminal.UNICODE)
     assert history.plain.splitlines()[1:4] == [
-        "tick  cat  sat  on",
-        "   0  ·    ·    ·      = cat",
-        "   1  ◆1   ·    ·",
+        "tick  cat sat on  the",
+        "   0  ·   ·   ·   ·     = cat",
+        "   1  ◆1  ·   ·   ·",
     ]
 
 
