@@ -158,14 +158,16 @@ class Decoding:
             spacing=schedule.draft_depth,
             provenance=provenance,
         )
-        self.state, events = begin(schedule, self._prefill(prompt_ids) if has_budget else None)
-        self._carry_out(events)
+        with torch.inference_mode():
+            self.state, events = begin(schedule, self._prefill(prompt_ids) if has_budget else None)
+            self._carry_out(events)
 
     @property
     def is_finished(self) -> bool:
         """Whether the last token was committed."""
         return self.state.finish_reason is not None
 
+    @torch.inference_mode()
     def step(self) -> Events:
         """Runs one tick: one recurrent call, the readouts that are due, and what follows from them.
 
@@ -193,7 +195,6 @@ class Decoding:
             kv_bytes=self.kv.num_bytes,
         )
 
-    @torch.inference_mode()
     def _prefill(self, prompt_ids: Sequence[int]) -> int:
         """Computes the whole prompt at full depth, alike for every decoder and in both arithmetics (SMP-11)."""
         positions = range(len(prompt_ids))
@@ -207,7 +208,6 @@ class Decoding:
         (token,) = self._choose(hidden[-1:], positions[-1:])
         return token
 
-    @torch.inference_mode()
     def _start(self, token_ids: Sequence[int], positions: Sequence[int]) -> _Row:
         """Runs the prelude on tokens at `positions` and gives their rows at depth 0."""
         self.kv.begin(positions)
@@ -222,7 +222,6 @@ class Decoding:
             return (lanes,) if lanes else ()
         return ((lane,) for lane in lanes)
 
-    @torch.inference_mode()
     def _advance(self, lanes: Sequence[Lane]) -> None:
         """Takes every lane one recurrence further."""
         for call in self._calls(lanes):
@@ -237,7 +236,6 @@ class Decoding:
             after = map(_Row, states.chunk(len(call)), injected_inputs)
             self._rows.update(zip(positions, after, strict=True))
 
-    @torch.inference_mode()
     def _read_out(self, lanes: Sequence[Lane]) -> tuple[int, ...]:
         """Runs coda and head on the lanes that are due, whatever their depth, and chooses their tokens."""
         tokens: tuple[int, ...] = ()

@@ -11,7 +11,6 @@ queries then run along contiguous memory.
 
 from collections.abc import Iterable, Sequence
 from functools import cached_property
-from itertools import pairwise
 from typing import Protocol, runtime_checkable
 
 import torch
@@ -64,7 +63,7 @@ class KVCache:
         self.shapes = shapes
         self.recurrence_depth = recurrence_depth
         self.num_positions = num_positions
-        self._device = device
+        self._positions = torch.arange(num_positions, device=device)
         self._keys: dict[Part, Tensor] = {}
         self._values: dict[Part, Tensor] = {}
         heads, size = shapes.kv_heads, shapes.head_dim
@@ -96,9 +95,9 @@ class KVCache:
             depths: Recurrence that each row runs (recurrent block, 0-based), depth of its state (coda), 0 (prelude).
         """
         slots = [self._slot_of_recurrence[depth] for depth in depths] if part is Part.RECURRENT else [0] * len(depths)
-        if all(slot == slots[0] for slot in slots):
+        if slots.count(slots[0]) == len(slots):
             return _OneSlotRows(self, part, positions, depths, slots[0])
-        if all(b == a + 1 for row in (slots, positions) for a, b in pairwise(row)):
+        if _is_run(slots) and _is_run(positions):
             return _WavefrontRows(self, part, positions, depths, slots[0])
         return _SeparateRows(self, part, positions, depths, slots)
 
@@ -109,7 +108,7 @@ class KVCache:
         wavefront multiplies a rectangle of cells by weights of which the forbidden ones are exactly 0, and 0 times a
         leftover NaN is NaN.
         """
-        self._values[Part.RECURRENT][:, :, :, positions[0] : positions[-1] + 1] = 0
+        self._values[Part.RECURRENT].narrow(3, positions[0], len(positions)).zero_()
         if self.provenance is not None:
             self.provenance.begin(positions)
 
@@ -148,7 +147,7 @@ class _KnownRows:
         self._keys = cache._keys[part]  # noqa: SLF001 - rows are the cache's own view of itself
         self._values = cache._values[part]  # noqa: SLF001
         self._provenance = cache.provenance
-        self._device = cache._device  # noqa: SLF001
+        self._all_positions = cache._positions  # noqa: SLF001
         self._part = part
         self._where = list(positions)
         self._depths = list(depths)
@@ -156,11 +155,13 @@ class _KnownRows:
     @cached_property
     def positions(self) -> Positions:
         """Absolute positions of the rows, on the model's device."""
-        return torch.tensor(self._where, device=self._device)
+        if _is_run(self._where):
+            return self._all_positions[self._where[0] : self._where[-1] + 1]
+        return torch.tensor(self._where, device=self._all_positions.device)
 
     def _later(self, length: int) -> Mask:
         """Marks, for each row, the cells among the first `length` that lie behind the row's own position."""
-        return torch.arange(length, device=self._device) > self.positions.unsqueeze(-1)
+        return self._all_positions[:length] > self.positions.unsqueeze(-1)
 
     def _check(self, layer: int) -> None:
         """Records the writes of a call and checks its reads, if anybody keeps the record."""
@@ -175,13 +176,12 @@ class _OneSlotRows(_KnownRows):
     def __init__(self, cache: KVCache, part: Part, positions: Sequence[int], depths: Sequence[int], slot: int) -> None:
         super().__init__(cache, part, positions, depths)
         self._slot = slot
-        first, self._length = self._where[0], self._where[-1] + 1
-        self._is_run = self._length - first == len(self._where)
+        self._length = self._where[-1] + 1
 
     @cached_property
     def _cells(self) -> slice | Positions:
         """The rows' own cells; a slice where it can be, since that is cheaper to write."""
-        return slice(self._where[0], self._length) if self._is_run else self.positions
+        return slice(self._where[0], self._length) if _is_run(self._where) else self.positions
 
     @cached_property
     def _mask(self) -> Bool[Tensor, "1 rows 1 cells"] | None:
@@ -252,7 +252,7 @@ class _SeparateRows(_KnownRows):
 
     def attend(self, layer: int, query: Queries, key: KeysOrValues, value: KeysOrValues, *, scale: float) -> Attended:
         """Writes every row's cell, then attends each row to its own slot at positions up to its own."""
-        slots = torch.tensor(self._slots, device=self._device)
+        slots = torch.tensor(self._slots, device=self._all_positions.device)
         self._keys[layer, slots, :, :, self.positions] = key
         self._values[layer, slots, :, self.positions] = value
         self._check(layer)
@@ -267,6 +267,11 @@ class _SeparateRows(_KnownRows):
             for row, (slot, position) in enumerate(zip(self._slots, self._where, strict=True))
         ]
         return torch.stack(attended)
+
+
+def _is_run(numbers: Sequence[int]) -> bool:
+    """Tells whether each number is the one before it plus 1."""
+    return list(numbers) == list(range(numbers[0], numbers[0] + len(numbers)))
 
 
 def _attention(
@@ -289,8 +294,7 @@ def _attention(
             holds survives.
         split: The two axes into which `groups * queries` splits to be aligned with the mask's first two.
     """
-    # beta = 0 ignores the first operand: the call is a batched product with the scale for free.
-    scores = torch.baddbmm(query.new_zeros(()), query, keys, beta=0, alpha=scale)
+    scores = torch.bmm(query * scale, keys)
     if mask is not None:
         scores.view(*split, -1, scores.shape[-1]).masked_fill_(mask, -torch.inf)
     weights = torch.softmax(scores, dim=-1, dtype=torch.promote_types(query.dtype, torch.float32))

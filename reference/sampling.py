@@ -5,6 +5,7 @@ is the same for every decoder, in any order, and again after a flush (MOD-05, MO
 """
 
 import math
+import sys
 from collections.abc import Sequence
 from enum import IntEnum
 
@@ -44,16 +45,16 @@ def greedy(logits: Logits) -> tuple[tuple[int, ...], tuple[float, ...]]:
     Raises:
         NumericsError: If a row holds a NaN, so that no largest logit exists (SMP-02).
     """
-    tokens = tuple(logits.argmax(dim=-1).tolist())
     if logits.shape[-1] == 1:
-        best = torch.cat((logits, torch.full_like(logits, -math.inf)), dim=-1)
-    else:
-        best = logits.topk(2, dim=-1).values
-    margins = tuple(first - second if first != second else 0.0 for first, second in best.tolist())
+        logits = torch.nn.functional.pad(logits, (0, 1), value=-math.inf)
+    best, ids = (tensor.tolist() for tensor in logits.topk(2, dim=-1))
+    margins = tuple(first - second if first != second else 0.0 for first, second in best)
     # topk ranks NaN above everything, so a NaN anywhere in a row shows in its margin.
     if any(math.isnan(margin) for margin in margins):
         raise NumericsError(f"logits hold NaN: margins {margins} (SMP-02)")
-    return tokens, margins
+    if 0.0 in margins:  # topk lists equals in any order, argmax gives the first of them
+        return tuple(logits.argmax(dim=-1).tolist()), margins
+    return tuple(first for first, _ in ids), margins
 
 
 def check_state_options(*, seed: int, scale: object) -> None:
@@ -65,7 +66,7 @@ def check_state_options(*, seed: int, scale: object) -> None:
     check_whole_number("state_seed", seed, minimum=0, clause="MOD-08")
     if seed > _WORD:
         raise ParameterError(f"state_seed={seed} is not below 2**64 (MOD-08)")
-    if not (isinstance(scale, int | float) and math.isfinite(scale) and scale >= 0):
+    if not (isinstance(scale, int | float) and 0 <= scale <= sys.float_info.max):
         raise ParameterError(f"state_scale={scale!r} is not a finite number of at least 0 (MOD-07)")
 
 

@@ -59,8 +59,7 @@ class WFD:
 
         The oldest comes first among the readouts, since its verdict decides whether the draft still has a source.
         """
-        after = [lane.advanced() for lane in state.lanes]
-        oldest, youngest = after[0], after[-1]
+        oldest, youngest = state.lanes[0].advanced(), state.lanes[-1].advanced()
         readouts = []
         if oldest.depth == self.recurrence_depth:
             readouts.append(Readout(oldest, Purpose.VERIFY))

@@ -10,7 +10,9 @@ from reference.training.checkpoint import write_json
 from reference.training.prompts import default_prompts
 from reference.training.shipped import MODELS, Amount, make
 
-_SHIPPED: Final = Path(__file__).resolve().parent.parent / "models" / "pretrained"
+SHIPPED_FOLDER: Final = Path(__file__).resolve().parent.parent / "models" / "pretrained"
+"""Where the package keeps what it ships."""
+
 _SMOKE: Final = Amount(num_items=4, num_generations=2)
 
 
@@ -25,7 +27,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """
     parser = argparse.ArgumentParser(prog="python -m reference.training", description=__doc__)
     parser.add_argument("--only", choices=tuple(MODELS), help="train this model alone")
-    parser.add_argument("--out", type=Path, default=_SHIPPED, help="folder to write to (default: the package's own)")
+    parser.add_argument(
+        "--out", type=Path, default=SHIPPED_FOLDER, help="folder to write to (default: the package's own)"
+    )
     parser.add_argument("--steps-scale", type=float, default=1.0, help="share of the steps, for example 0.01 as a test")
     options = parser.parse_args(arguments)
     scale: float = options.steps_scale

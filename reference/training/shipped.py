@@ -55,10 +55,14 @@ OURO_RECIPES: Final = (
 Short dialogues come first, where there is less to look at and copying is learned sooner.
 """
 
-HUGINN_RECIPE: Final = Recipe(
-    stages=(Stage(1400, 10, 112), Stage(500, 5, 224)), learning_rate=4e-3, table_learning_rate=4e-4, seed=0
+HUGINN_RECIPES: Final = (
+    Recipe(stages=(Stage(1400, 10, 112), Stage(500, 5, 224)), learning_rate=4e-3, table_learning_rate=4e-4, seed=0),
+    Recipe(stages=(Stage(1100, 10, 112), Stage(400, 5, 224)), learning_rate=4e-3, table_learning_rate=4e-4, seed=1),
 )
-"""How tiny-huginn is trained. Its embedding is the head as well and moves slowly, see `huginn_parameters`."""
+"""How tiny-huginn is trained: two courses; the first stage of the first one runs few recurrences.
+
+Its embedding is the head as well and moves slowly, see `huginn_parameters`.
+"""
 
 _GATE_STEPS: Final = 300
 _GATE_BATCHES: Final = 20
@@ -149,9 +153,10 @@ def make_huginn(folder: Path, tokenizer: Tokenizer, amount: Amount) -> None:
         tokenizer: What `train_tokenizer` gave.
         amount: How much work to do.
     """
-    shape, recipe = HUGINN_SHAPE, HUGINN_RECIPE.scaled(amount.steps_scale)
-    trainee = HuginnTrainee(shape, recipe.seed, shallow_steps=recipe.stages[0].steps)
-    trained = _train(trainee, [recipe], tokenizer, folder.name)
+    shape = HUGINN_SHAPE
+    recipes = [recipe.scaled(amount.steps_scale) for recipe in HUGINN_RECIPES]
+    trainee = HuginnTrainee(shape, recipes[0].seed, shallow_steps=recipes[0].stages[0].steps)
+    trained = _train(trainee, recipes, tokenizer, folder.name)
     parameters = {name: tensor.detach() for name, tensor in trainee.tensors().items()}
     config = huginn_config(shape, bos_token_id=END_OF_TEXT_ID, eos_token_id=END_OF_TURN_ID)
     save_checkpoint(folder, parameters=parameters, config=config, tokenizer=tokenizer)

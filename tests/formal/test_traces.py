@@ -57,15 +57,16 @@ def test_traces_of_scripted_runs_are_behaviours_of_the_models() -> None:
 
 
 @pytest.mark.spec("CONF-07", "NOT-03", "WFD-05", "DTV-06")
-@pytest.mark.parametrize("name, depths", [("tiny-ouro", (1, 2, 3)), ("tiny-huginn", (3, 4))])
+@pytest.mark.parametrize("name, depths", [("tiny-ouro", (1, 2, 3)), ("tiny-huginn", (1, 4))])
 def test_traces_of_the_shipped_models_are_behaviours_of_the_models(name: str, depths: tuple[int, ...]) -> None:
     model = models.load(name)
-    prompt = [700, 3, 999, 41, 512]  # no text at all, so that shallow and full depth disagree
+    # No text at all, so that shallow and full depth disagree now and then.
+    one, other = [700, 3, 999, 41, 512], list(range(100, 112))
     options = engine.Options(eos_token_id=None)
-    traces = [ar.generate(model, prompt, max_new_tokens=4, **options).events]
+    traces = [ar.generate(model, one, max_new_tokens=4, **options).events]
     for d in depths:
-        traces.append(wfd.generate(model, prompt, max_new_tokens=14, draft_depth=d, **options).events)
-        traces.append(dtv.generate(model, prompt, max_new_tokens=9, draft_depth=d, draft_length=3, **options).events)
+        traces.append(wfd.generate(model, one, max_new_tokens=14, draft_depth=d, **options).events)
+        traces.append(dtv.generate(model, other, max_new_tokens=9, draft_depth=d, draft_length=3, **options).events)
     assert {Accept, Reject, Flush} <= {type(event) for events in traces for event in events}
     assert refusals(traces) == [None] * len(traces)
 

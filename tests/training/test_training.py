@@ -11,13 +11,13 @@ from safetensors.torch import load_file
 from tokenizers import Tokenizer
 
 from reference.training import evaluate, shipped
+from reference.training.__main__ import SHIPPED_FOLDER
 from reference.training.huginn_net import HuginnShape
 from reference.training.huginn_training import HuginnTrainee
 from reference.training.optimisation import Recipe, Stage, Trainee, optimise, rate_at
 from reference.training.ouro_net import OuroShape
 from reference.training.ouro_training import OuroTrainee
 from reference.training.shipped import Amount
-from reference.training.tokenizer import train_tokenizer
 
 _RECIPE = Recipe(stages=(Stage(3, 2, 32), Stage(2, 2, 48)), learning_rate=5e-3, table_learning_rate=2e-3, seed=4)
 
@@ -32,7 +32,7 @@ def _without_compiling(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture(scope="module")
 def tokenizer() -> Tokenizer:
-    return train_tokenizer()
+    return Tokenizer.from_file(str(SHIPPED_FOLDER / "tiny-ouro" / "tokenizer.json"))
 
 
 def _ouro() -> Trainee:
