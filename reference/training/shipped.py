@@ -58,8 +58,9 @@ Short dialogues come first, where there is less to look at and copying is learne
 HUGINN_RECIPES: Final = (
     Recipe(stages=(Stage(1400, 10, 112), Stage(500, 5, 224)), learning_rate=4e-3, table_learning_rate=4e-4, seed=0),
     Recipe(stages=(Stage(1100, 10, 112), Stage(400, 5, 224)), learning_rate=4e-3, table_learning_rate=4e-4, seed=1),
+    Recipe(stages=(Stage(1300, 10, 112), Stage(500, 5, 224)), learning_rate=4e-3, table_learning_rate=4e-4, seed=2),
 )
-"""How tiny-huginn is trained: two courses; the first stage of the first one runs few recurrences.
+"""How tiny-huginn is trained: three courses; the first stage of the first one runs few recurrences.
 
 Its embedding is the head as well and moves slowly, see `huginn_parameters`.
 """
