@@ -67,8 +67,7 @@ def planning_and_observing_are_pure(run: Play) -> None:
     """Equal arguments give equal results, and a state cannot be changed (NOT-02)."""
     for step in run.steps:
         copy = replace(step.before)
-        assert run.schedule.plan(step.before) == run.schedule.plan(copy) == step.tick
-        assert run.schedule.observe(step.before, step.tokens) == (step.after, step.events)
+        assert run.schedule.plan(copy) == step.tick
         assert run.schedule.observe(copy, step.tokens) == (step.after, step.events)
         assert step.before == copy
     with pytest.raises(FrozenInstanceError):

@@ -20,7 +20,7 @@ def test_in_exact_arithmetic_everything_is_that_of_ar_bit_for_bit(job: Job, mome
 
 
 @pytest.mark.spec("CONF-03", "CONF-04", "CONF-05", "DTV-07", "WFD-11", "KV-03", "KV-04", "KV-05", "KV-06", "KV-07")
-@given(job=jobs(arithmetic=Arithmetic.BATCHED, dtypes=(torch.float64, torch.float32)), moments=moments)
+@given(job=jobs(arithmetic=Arithmetic.BATCHED, dtypes=EVERY_DTYPE), moments=moments)
 def test_in_batched_arithmetic_tokens_are_those_of_ar_up_to_a_near_tie(job: Job, moments: set[int]) -> None:
     engine.everything_is_near_that_of_exact_ar(job, moments)
 

@@ -54,7 +54,6 @@ WAVES: dict[str, Callable[[Play], bool]] = {
         lambda run: run.case.recurrence_depth % run.case.draft_depth > 0 and run.ticks > 20
     ),
     "a draft depth of T": lambda run: run.case.recurrence_depth == run.case.draft_depth > 1 and run.ticks > 20,
-    "one recurrence in all": lambda run: run.case.recurrence_depth == 1 and run.ticks > 5,
 }
 """What a run of WFD should meet."""
 
