@@ -31,7 +31,7 @@ help: ## List the targets
 	@sed -nE 's/^([a-z]+):.*## (.*)$$/make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 16
 
 demo: $(DEMO) ## Decode one prompt with AR, DtV and WFD and compare them
-	@OMP_NUM_THREADS=1 $(BIN)/wfd compare  # at this size a second thread only waits for the first
+	@OMP_NUM_THREADS=1 $(BIN)/wfd compare  # one thread: on a busy machine two are many times slower
 
 test: $(TEST) ## Run the whole test suite
 	@$(PYTEST)
