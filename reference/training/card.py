@@ -99,8 +99,10 @@ It speaks about a small made-up world and nothing else. It was trained on {train
 `reference/training` generates, so it holds no text written by people.
 `python -m reference.training --only {metrics["model"]}` trains it again: {trained["steps"]:,} steps, which took
 {trained["minutes"]:.0f} minutes on a share of two busy cores, with torch {trained["torch"]},
-{"compiled" if trained["compiled"] else "not compiled"}. With the same torch, compiler and kind of CPU the same bits
-come out; elsewhere rounding differs, and training makes such a difference grow.
+{"compiled" if trained["compiled"] else "not compiled"}. Two runs of
+40 steps with the same torch, compiler and CPU gave the same bits; the whole run was not repeated. Elsewhere rounding
+differs, and training makes such a difference grow. These weights were trained in courses, each continued from the saved
+weights of the one before with the random draws replayed.
 
 A prompt (`prompts.json` has one for each flavour):
 
