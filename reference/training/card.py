@@ -101,8 +101,7 @@ It speaks about a small made-up world and nothing else. It was trained on {train
 {trained["minutes"]:.0f} minutes on a share of two busy cores, with torch {trained["torch"]},
 {"compiled" if trained["compiled"] else "not compiled"}. Two runs of
 40 steps with the same torch, compiler and CPU gave the same bits; the whole run was not repeated. Elsewhere rounding
-differs, and training makes such a difference grow. These weights were trained in courses, each continued from the saved
-weights of the one before with the random draws replayed.
+differs, and training makes such a difference grow.
 
 A prompt (`prompts.json` has one for each flavour):
 
