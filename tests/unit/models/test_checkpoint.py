@@ -248,7 +248,7 @@ def test_a_pickle_beside_safetensors_is_ignored(tmp_path: Path) -> None:
 
 @pytest.mark.spec("MOD-10")
 @pytest.mark.parametrize("family", ["ouro", "huginn"])
-def test_loading_and_decoding_run_no_python_of_the_folder_use_no_network_and_no_transformers(
+def test_case_18_loading_and_decoding_run_no_python_of_the_folder_no_network_and_no_transformers(
     family: str, tmp_path: Path
 ) -> None:
     folder = tmp_path / "model"
