@@ -7,11 +7,15 @@ but the full one. Modules carry the official parameter names, so that a checkpoi
 import json
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from typing import Any, TypeAlias
 
 import torch
 import torch.nn.functional as F  # noqa: N812 - the usual name
 from safetensors.torch import load_file
 from torch import Tensor, nn
+
+Config: TypeAlias = Mapping[str, Any]
+"""A checkpoint's `config.json` as it is read; `reference.models` is where it is checked."""
 
 
 class Cache:
@@ -47,12 +51,13 @@ class Baseline:
     def __init__(self, folder: Path) -> None:
         """Reads a checkpoint in the official format, one file of weights."""
         config = json.loads((folder / "config.json").read_text())
-        make: Callable[[Mapping[str, int]], OuroNetwork | HuginnNetwork]
+        make: Callable[[Config], OuroNetwork | HuginnNetwork]
         make = OuroNetwork if config["model_type"] == "ouro" else HuginnNetwork
-        self._network = make(config)
+        with torch.device("meta"):  # no weights are drawn: those of the file are put in their place
+            self._network = make(config)
         tensors = load_file(folder / "model.safetensors")
         tensors.pop("freqs_cis", None)  # recomputed
-        self._network.load_state_dict(tensors)
+        self._network.load_state_dict(tensors, assign=True)
 
     @torch.inference_mode()
     def generate(self, prompt_ids: Sequence[int], *, max_new_tokens: int, on_token: Callable[[], None]) -> list[int]:
@@ -80,7 +85,7 @@ class Baseline:
 class OuroNetwork(nn.Module):
     """Ouro: the whole stack and its final norm, T times."""
 
-    def __init__(self, config: Mapping[str, int]) -> None:
+    def __init__(self, config: Config) -> None:
         """Makes the modules of a configuration, with the official names."""
         super().__init__()
         self.head_dim, self.kv_heads = config["head_dim"], config["num_key_value_heads"]
@@ -88,7 +93,7 @@ class OuroNetwork(nn.Module):
         self.num_slots = self._num_recurrences * config["num_hidden_layers"]
         self.model = _OuroModel(config)
         self.lm_head = nn.Linear(config["hidden_size"], config["vocab_size"], bias=False)
-        angles = _angles(config["rope_theta"], self.head_dim, config["max_position_embeddings"]).repeat(1, 2)
+        angles = _angles(float(config["rope_theta"]), self.head_dim, config["max_position_embeddings"]).repeat(1, 2)
         self._cos, self._sin = angles.cos(), angles.sin()
 
     def forward(self, token_ids: Tensor, cache: Cache) -> Tensor:
@@ -105,7 +110,7 @@ class OuroNetwork(nn.Module):
 
 
 class _OuroModel(nn.Module):
-    def __init__(self, config: Mapping[str, int]) -> None:
+    def __init__(self, config: Config) -> None:
         super().__init__()
         width = config["hidden_size"]
         self.embed_tokens = nn.Embedding(config["vocab_size"], width)
@@ -115,7 +120,7 @@ class _OuroModel(nn.Module):
 
 
 class _OuroLayer(nn.Module):
-    def __init__(self, config: Mapping[str, int]) -> None:
+    def __init__(self, config: Config) -> None:
         super().__init__()
         width, eps = config["hidden_size"], config["rms_norm_eps"]
         self.self_attn = _OuroAttention(config)
@@ -132,7 +137,7 @@ class _OuroLayer(nn.Module):
 
 
 class _OuroAttention(nn.Module):
-    def __init__(self, config: Mapping[str, int]) -> None:
+    def __init__(self, config: Config) -> None:
         super().__init__()
         width, self._head_dim = config["hidden_size"], config["head_dim"]
         queries, keys = (config[name] * self._head_dim for name in ("num_attention_heads", "num_key_value_heads"))
@@ -152,7 +157,7 @@ class _OuroAttention(nn.Module):
 
 
 class _OuroMLP(nn.Module):
-    def __init__(self, config: Mapping[str, int]) -> None:
+    def __init__(self, config: Config) -> None:
         super().__init__()
         width, inner = config["hidden_size"], config["intermediate_size"]
         self.gate_proj = nn.Linear(width, inner, bias=False)
@@ -167,7 +172,7 @@ class _OuroMLP(nn.Module):
 class HuginnNetwork(nn.Module):
     """Huginn: prelude, a recurrent block that is fed the prelude's output each time, coda."""
 
-    def __init__(self, config: Mapping[str, int]) -> None:
+    def __init__(self, config: Config) -> None:
         """Makes the modules of a configuration, with the official names."""
         super().__init__()
         width, self.kv_heads = config["n_embd"], config["n_heads"]
@@ -180,7 +185,7 @@ class HuginnNetwork(nn.Module):
         )
         self.transformer = _HuginnModel(config)
         self.lm_head = nn.Linear(width, config["vocab_size"], bias=False)
-        angles = _angles(config["rope_base"], self.head_dim, config["block_size"])
+        angles = _angles(float(config["rope_base"]), self.head_dim, config["block_size"])
         self._cos, self._sin = angles.cos(), angles.sin()
 
     def forward(self, token_ids: Tensor, cache: Cache) -> Tensor:
@@ -204,7 +209,7 @@ class HuginnNetwork(nn.Module):
 
 
 class _HuginnModel(nn.Module):
-    def __init__(self, config: Mapping[str, int]) -> None:
+    def __init__(self, config: Config) -> None:
         super().__init__()
         width = config["n_embd"]
         self.wte = nn.Embedding(config["vocab_size"], width)
@@ -216,7 +221,7 @@ class _HuginnModel(nn.Module):
 
 
 class _HuginnBlock(nn.Module):
-    def __init__(self, config: Mapping[str, int]) -> None:
+    def __init__(self, config: Config) -> None:
         super().__init__()
         width, eps = config["n_embd"], config["norm_eps"]
         self.norm_1, self.norm_2 = nn.RMSNorm(width, eps), nn.RMSNorm(width, eps)
@@ -231,7 +236,7 @@ class _HuginnBlock(nn.Module):
 
 
 class _HuginnAttention(nn.Module):
-    def __init__(self, config: Mapping[str, int]) -> None:
+    def __init__(self, config: Config) -> None:
         super().__init__()
         width, self._num_heads = config["n_embd"], config["n_heads"]
         self.Wqkv = nn.Linear(width, 3 * width, bias=False)
@@ -247,7 +252,7 @@ class _HuginnAttention(nn.Module):
 
 
 class _HuginnMLP(nn.Module):
-    def __init__(self, config: Mapping[str, int]) -> None:
+    def __init__(self, config: Config) -> None:
         super().__init__()
         self.fc = nn.Linear(config["n_embd"], 2 * config["intermediate_size"], bias=False)
         self.proj = nn.Linear(config["intermediate_size"], config["n_embd"], bias=False)
@@ -259,8 +264,8 @@ class _HuginnMLP(nn.Module):
 
 
 def _angles(theta: float, head_dim: int, length: int) -> Tensor:
-    frequencies = theta ** (-torch.arange(0, head_dim, 2) / head_dim)
-    return torch.outer(torch.arange(length), frequencies)
+    frequencies = theta ** (-torch.arange(0, head_dim, 2, device="cpu") / head_dim)
+    return torch.outer(torch.arange(length, device="cpu"), frequencies)
 
 
 def _rotate_halves(x: Tensor, rotation: tuple[Tensor, Tensor]) -> Tensor:
