@@ -313,6 +313,11 @@ def inject_draft(state: State, source: Lane, token: int) -> tuple[State, Events]
     return State(state.frontier, (*state.lanes, lane), state.ticks), events
 
 
+def default_draft_depth(recurrence_depth: int) -> int:
+    """Gives an eighth of the depth, at least 1: 1 of Ouro's 4 and 4 of Huginn's 32, as the authors of WFD chose."""
+    return max(1, recurrence_depth // 8)
+
+
 def check_draft_depth(draft_depth: int, recurrence_depth: int, *, clause: str) -> None:
     """Holds `1 <= draft_depth <= recurrence_depth`.
 

@@ -24,6 +24,7 @@ from reference.engine import Output
 from reference.models.protocol import LoopedModel
 from reference.models.shipped import default_prompts, folder_of
 from reference.models.tokenizer import load_tokenizer
+from reference.schedule import default_draft_depth
 
 _BASELINE = "baseline"
 
@@ -244,7 +245,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     for name in arguments.model or models.SHIPPED:
         depth = models.load(name).recurrence_depth
         settings = Settings(
-            draft_depth=arguments.draft_depth or max(1, depth // 8),
+            draft_depth=default_draft_depth(depth) if arguments.draft_depth is None else arguments.draft_depth,
             draft_length=arguments.draft_length,
             max_new_tokens=arguments.max_new_tokens,
             repeats=arguments.repeats,

@@ -9,7 +9,7 @@ from reference.cli.arguments import Arguments
 from reference.cli.inputs import Prompt
 from reference.engine import Options, Output, ignore
 from reference.models.protocol import LoopedModel
-from reference.schedule import Event
+from reference.schedule import Event, default_draft_depth
 
 Tracer: TypeAlias = Callable[[Event], None]
 """Receives events as they happen."""
@@ -39,8 +39,7 @@ def request(arguments: Arguments, model: LoopedModel, prompt: Prompt) -> Request
     return Request(
         model,
         prompt,
-        # An eighth of the depth: 1 of Ouro's 4, 4 of Huginn's 32, as the authors of WFD chose.
-        max(1, full_depth // 8) if arguments.draft_depth is None else arguments.draft_depth,
+        default_draft_depth(full_depth) if arguments.draft_depth is None else arguments.draft_depth,
         arguments.draft_length,
         arguments.max_new_tokens,
         Options(
