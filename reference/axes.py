@@ -18,9 +18,6 @@ Positions: TypeAlias = Int[Tensor, " rows"]
 Hidden: TypeAlias = Float[Tensor, "rows hidden"]
 """A state, an injected input or a coda output per row."""
 
-SingleRow: TypeAlias = Float[Tensor, "1 hidden"]
-"""A state or an injected input of one lane."""
-
 Logits: TypeAlias = Float[Tensor, "rows vocab"]
 """Unnormalised scores of the token that follows each row's position."""
 

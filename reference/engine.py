@@ -18,7 +18,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from reference.axes import Hidden, Logits, SingleRow
+from reference.axes import Hidden, Logits
 from reference.counts import Counts, count
 from reference.errors import ParameterError, check_whole_number
 from reference.kv import KVCache
@@ -26,6 +26,7 @@ from reference.models.protocol import LoopedModel
 from reference.provenance import Part
 from reference.sampling import check_state_options, greedy
 from reference.schedule import Commit, Event, Events, Flush, Inject, Lane, Schedule, begin
+from reference.states import LaneRows
 from reference.stopping import FinishReason, Stopping
 
 
@@ -100,16 +101,6 @@ class Output:
 
 
 @dataclass(frozen=True, slots=True)
-class _Row:
-    """The tensors of one lane."""
-
-    state: Hidden
-    """Its state at its current depth; one row."""
-    injected_input: Hidden
-    """Its prelude output; one row."""
-
-
-@dataclass(frozen=True, slots=True)
 class _Verdict:
     """What the latest readout of a position said of its successor."""
 
@@ -139,26 +130,27 @@ class Decoding:
         self._model = model
         self._schedule = schedule
         self._arithmetic = arithmetic
-        self._state_seed = state_seed
-        self._state_scale = state_scale
         self._keep_logits = keep_logits
         self._tracer = tracer
-        self._rows: dict[int, _Row] = {}
         self._verdicts: dict[int, _Verdict] = {}
         self._committed: list[tuple[int, _Verdict]] = []
         self.events: list[Event] = []
         stopping = schedule.stopping
         has_budget = stopping.end > stopping.prompt_length
+        num_positions = stopping.end - 1 if has_budget else 0  # the last token needs no cells: it is never fed back
         self.kv = KVCache(
             model.kv_shapes,
             recurrence_depth=schedule.recurrence_depth,
-            num_positions=stopping.end - 1 if has_budget else 0,  # the last token needs no cells: it is never fed back
+            num_positions=num_positions,
             dtype=model.dtype,
             device=model.device,
             spacing=schedule.draft_depth,
             provenance=provenance,
         )
+        self._rows = LaneRows(num_positions, model.hidden_size, dtype=model.dtype, device=model.device)
         with torch.inference_mode():
+            # Drawn here for all positions: drawing one at a time would cost as much as a layer of a small model.
+            self._initial_states = model.initial_states(range(num_positions), seed=state_seed, scale=state_scale)
             self.state, events = begin(schedule, self._prefill(prompt_ids) if has_budget else None)
             self._carry_out(events)
 
@@ -198,23 +190,23 @@ class Decoding:
     def _prefill(self, prompt_ids: Sequence[int]) -> int:
         """Computes the whole prompt at full depth, alike for every decoder and in both arithmetics (SMP-11)."""
         positions = range(len(prompt_ids))
-        row = self._start(prompt_ids, positions)
-        states = row.state
+        states, injected_inputs = self._start(prompt_ids, positions)
         full_depth = self._schedule.recurrence_depth
         for recurrence in range(full_depth):
             rows = self.kv.rows(Part.RECURRENT, positions, [recurrence] * len(positions))
-            states = self._model.recur(states, row.injected_input, rows)
+            states = self._model.recur(states, injected_inputs, rows)
         hidden = self._model.coda(states, self.kv.rows(Part.CODA, positions, [full_depth] * len(positions)))
         (token,) = self._choose(hidden[-1:], positions[-1:])
         return token
 
-    def _start(self, token_ids: Sequence[int], positions: Sequence[int]) -> _Row:
-        """Runs the prelude on tokens at `positions` and gives their rows at depth 0."""
+    def _start(self, token_ids: Sequence[int], positions: Sequence[int]) -> tuple[Hidden, Hidden]:
+        """Runs the prelude on tokens at `positions`, a run, and gives their states at depth 0 and injected inputs."""
         self.kv.begin(positions)
         rows = self.kv.rows(Part.PRELUDE, positions, [0] * len(positions))
-        injected_input = self._model.prelude(torch.tensor(token_ids, device=self._model.device), rows)
-        state = self._model.initial_state(injected_input, positions, seed=self._state_seed, scale=self._state_scale)
-        return _Row(state, injected_input)
+        injected_inputs = self._model.prelude(torch.tensor(token_ids, device=self._model.device), rows)
+        if self._initial_states is None:
+            return injected_inputs, injected_inputs
+        return self._initial_states[positions[0] : positions[-1] + 1], injected_inputs
 
     def _calls(self, lanes: Sequence[Lane]) -> Iterable[Sequence[Lane]]:
         """Splits lanes into calls: all together, or each alone. Oldest first, since the younger may read the older."""
@@ -226,15 +218,9 @@ class Decoding:
         """Takes every lane one recurrence further."""
         for call in self._calls(lanes):
             positions = [lane.position for lane in call]
-            before = [self._rows[position] for position in positions]
-            injected_inputs = [row.injected_input for row in before]
-            states = self._model.recur(
-                _stack([row.state for row in before]),
-                _stack(injected_inputs),
-                self.kv.rows(Part.RECURRENT, positions, [lane.depth for lane in call]),
-            )
-            after = map(_Row, states.chunk(len(call)), injected_inputs)
-            self._rows.update(zip(positions, after, strict=True))
+            rows = self.kv.rows(Part.RECURRENT, positions, [lane.depth for lane in call])
+            states = self._model.recur(self._rows.states(positions), self._rows.injected_inputs(positions), rows)
+            self._rows.advance(positions, states)
 
     def _read_out(self, lanes: Sequence[Lane]) -> tuple[int, ...]:
         """Runs coda and head on the lanes that are due, whatever their depth, and chooses their tokens."""
@@ -242,8 +228,7 @@ class Decoding:
         for call in self._calls(lanes):
             positions = [lane.position for lane in call]
             rows = self.kv.rows(Part.CODA, positions, [lane.depth for lane in call])
-            hidden = self._model.coda(_stack([self._rows[position].state for position in positions]), rows)
-            tokens += self._choose(hidden, positions)
+            tokens += self._choose(self._model.coda(self._rows.states(positions), rows), positions)
         return tokens
 
     def _choose(self, coda_output: Hidden, positions: Sequence[int]) -> tuple[int, ...]:
@@ -259,20 +244,15 @@ class Decoding:
             match event:
                 case Commit():
                     self._committed.append((event.token, self._verdicts.pop(event.position - 1)))
-                    self._rows.pop(event.position - 1, None)
                 case Flush():
                     self.kv.end(event.positions)
                 case Inject():
-                    self._rows[event.position] = self._start([event.token], [event.position])
+                    state, injected_input = self._start([event.token], [event.position])
+                    self._rows.start(event.position, state=state, injected_input=injected_input)
                 case _:
                     pass
             self.events.append(event)
             self._tracer(event)
-
-
-def _stack(rows: Sequence[SingleRow]) -> Hidden:
-    """Makes one tensor of single rows, without a copy where there is only one."""
-    return rows[0] if len(rows) == 1 else torch.cat(tuple(rows))
 
 
 @runtime_checkable  # for the tests, which check annotations at run time

@@ -1,7 +1,7 @@
 """KV slots: where keys and values live, who may write them, and attention over them.
 
 One cell per (layer, recurrence, position) of the recurrent block and per (layer, position) of prelude and coda. This is
-the only module that writes tensors in place. A model hands its queries, keys and values to the `Rows` of a call; `Rows`
+the one place where the cells are written. A model hands its queries, keys and values to the `Rows` of a call; `Rows`
 writes the rows' cells and then attends, so that all writes of a call come before its reads.
 
 Nothing is ever erased for correctness: a row reads only cells that the current incarnation of each position has written
@@ -94,7 +94,9 @@ class KVCache:
             positions: Position of each row, ascending within a slot.
             depths: Recurrence that each row runs (recurrent block, 0-based), depth of its state (coda), 0 (prelude).
         """
-        slots = [self._slot_of_recurrence[depth] for depth in depths] if part is Part.RECURRENT else [0] * len(depths)
+        if part is not Part.RECURRENT:
+            return _OneSlotRows(self, part, positions, depths, 0)
+        slots = [self._slot_of_recurrence[depth] for depth in depths]
         if slots.count(slots[0]) == len(slots):
             return _OneSlotRows(self, part, positions, depths, slots[0])
         if _is_run(slots) and _is_run(positions):
@@ -149,8 +151,8 @@ class _KnownRows:
         self._provenance = cache.provenance
         self._all_positions = cache._positions  # noqa: SLF001
         self._part = part
-        self._where = list(positions)
-        self._depths = list(depths)
+        self._where = positions
+        self._depths = depths
 
     @cached_property
     def positions(self) -> Positions:
@@ -159,9 +161,9 @@ class _KnownRows:
             return self._all_positions[self._where[0] : self._where[-1] + 1]
         return torch.tensor(self._where, device=self._all_positions.device)
 
-    def _later(self, length: int) -> Mask:
-        """Marks, for each row, the cells among the first `length` that lie behind the row's own position."""
-        return self._all_positions[:length] > self.positions.unsqueeze(-1)
+    def _later(self) -> Mask:
+        """Marks, for each row, the cells behind its own position. Cells before the first row's are free to all rows."""
+        return self._all_positions[self._where[0] : self._where[-1] + 1] > self.positions.unsqueeze(-1)
 
     def _check(self, layer: int) -> None:
         """Records the writes of a call and checks its reads, if anybody keeps the record."""
@@ -185,11 +187,18 @@ class _OneSlotRows(_KnownRows):
 
     @cached_property
     def _mask(self) -> Bool[Tensor, "1 rows 1 cells"] | None:
-        return self._later(self._length)[None, :, None] if len(self._where) > 1 else None
+        return self._later()[None, :, None] if len(self._where) > 1 else None
+
+    @cached_property
+    def _seen(self) -> tuple[tuple[Tensor, Tensor], ...]:
+        """The slot up to the last row's position, keys and values of each layer."""
+        keys = self._keys[:, self._slot, :, :, : self._length]
+        values = self._values[:, self._slot, :, : self._length]
+        return tuple(zip(keys.unbind(), values.unbind(), strict=True))
 
     def attend(self, layer: int, query: Queries, key: KeysOrValues, value: KeysOrValues, *, scale: float) -> Attended:
         """Writes every row's cell, then attends each row to the slot at positions up to its own."""
-        keys, values = self._keys[layer, self._slot], self._values[layer, self._slot]
+        keys, values = self._seen[layer]
         keys[:, :, self._cells] = key.permute(1, 2, 0)
         values[:, self._cells] = value.transpose(0, 1)
         self._check(layer)
@@ -197,12 +206,7 @@ class _OneSlotRows(_KnownRows):
         # kv_heads batches of rows x group queries: the query heads that share a key head are further rows to it.
         grouped = query.reshape(num_rows, kv_heads, -1, head_dim).transpose(0, 1)
         attended = _attention(
-            grouped.reshape(kv_heads, -1, head_dim),
-            keys[:, :, : self._length],
-            values[:, : self._length],
-            scale,
-            mask=self._mask,
-            split=(kv_heads, num_rows),
+            grouped.reshape(kv_heads, -1, head_dim), keys, values, scale, mask=self._mask, split=(kv_heads, num_rows)
         )
         return attended.view(kv_heads, num_rows, -1).transpose(0, 1).reshape(num_rows, -1)
 
@@ -220,20 +224,35 @@ class _WavefrontRows(_KnownRows):
 
     @cached_property
     def _mask(self) -> Bool[Tensor, "rows 1 1 cells"]:
-        return self._later(self._length)[:, None, None]
+        return self._later()[:, None, None]
+
+    @cached_property
+    def _own_cells(self) -> tuple[tuple[Tensor, Tensor], ...]:
+        """Views of the rows' own cells, keys and values of each layer, laid out kv_heads, head_dim, rows."""
+        # Row k's cell is (slot k, position k) of a square of slots and positions: the diagonal.
+        keys = self._keys[:, self._slots, :, :, self._own].diagonal(dim1=1, dim2=4)
+        values = self._values[:, self._slots, :, self._own].diagonal(dim1=1, dim2=3)
+        return tuple(zip(keys.unbind(), values.unbind(), strict=True))
+
+    @cached_property
+    def _seen(self) -> tuple[tuple[Tensor, Tensor], ...]:
+        """The slots up to the last row's position, keys and values of each layer, slots and heads joined."""
+        keys = self._keys[:, self._slots, :, :, : self._length].flatten(1, 2)
+        values = self._values[:, self._slots, :, : self._length].flatten(1, 2)
+        return tuple(zip(keys.unbind(), values.unbind(), strict=True))
 
     def attend(self, layer: int, query: Queries, key: KeysOrValues, value: KeysOrValues, *, scale: float) -> Attended:
         """Writes every row's cell, then attends each row to its own slot at positions up to its own."""
-        keys, values = self._keys[layer, self._slots], self._values[layer, self._slots]
-        # Row k's cell is (slot k, position k) of this square: the diagonal.
-        keys[..., self._own].diagonal(dim1=0, dim2=3).copy_(key.permute(1, 2, 0))
-        values[:, :, self._own].diagonal(dim1=0, dim2=2).copy_(value.permute(1, 2, 0))
+        own_key, own_value = self._own_cells[layer]
+        own_key.copy_(key.permute(1, 2, 0))
+        own_value.copy_(value.permute(1, 2, 0))
         self._check(layer)
+        keys, values = self._seen[layer]
         num_rows, kv_heads, head_dim = key.shape
         attended = _attention(
             query.reshape(num_rows * kv_heads, -1, head_dim),
-            keys[..., : self._length].flatten(0, 1),
-            values[:, :, : self._length].flatten(0, 1),
+            keys,
+            values,
             scale,
             mask=self._mask,
             split=(num_rows, kv_heads),
@@ -280,7 +299,7 @@ def _attention(
     values: Float[Tensor, "groups cells head_dim"],
     scale: float,
     *,
-    mask: Bool[Tensor, "outer inner 1 cells"] | None = None,
+    mask: Bool[Tensor, "outer inner 1 last_cells"] | None = None,
     split: tuple[int, int] = (1, 1),
 ) -> Float[Tensor, "groups queries head_dim"]:
     """Gives softmax attention; the softmax runs in at least float32, as in both official networks.
@@ -290,12 +309,12 @@ def _attention(
         keys: Rotated keys.
         values: Values.
         scale: Factor on the dot products.
-        mask: True at forbidden cells. Their scores are replaced, not added to, so that nothing that a forbidden key
-            holds survives.
+        mask: True at forbidden cells, of which the last are given; the ones before are free. Forbidden scores are
+            replaced, not added to, so that nothing that a forbidden key holds survives.
         split: The two axes into which `groups * queries` splits to be aligned with the mask's first two.
     """
     scores = torch.bmm(query * scale, keys)
     if mask is not None:
-        scores.view(*split, -1, scores.shape[-1]).masked_fill_(mask, -torch.inf)
+        scores.view(*split, -1, scores.shape[-1])[..., -mask.shape[-1] :].masked_fill_(mask, -torch.inf)
     weights = torch.softmax(scores, dim=-1, dtype=torch.promote_types(query.dtype, torch.float32))
     return torch.bmm(weights.to(query.dtype), values)

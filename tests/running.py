@@ -63,7 +63,9 @@ class Running:
         tokens = torch.tensor(token_ids, device=self._model.device)
         injected_input = self._model.prelude(tokens, self.cache.rows(Part.PRELUDE, positions, [0] * len(positions)))
         if states is None:
-            states = self._model.initial_state(injected_input, positions, seed=self._seed, scale=self._scale)
+            states = self._model.initial_states(positions, seed=self._seed, scale=self._scale)
+        if states is None:
+            states = injected_input
         by_depth = [states]
         for recurrence in range(self._depth):
             rows = self.cache.rows(Part.RECURRENT, positions, [recurrence] * len(positions))

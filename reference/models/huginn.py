@@ -302,17 +302,17 @@ class Huginn:
         embedded = self._embedding.index_select(0, token_ids) * math.sqrt(self.hidden_size)
         return self._run(self._prelude, embedded, rows)
 
-    def initial_state(self, injected_input: Hidden, positions: Sequence[int], *, seed: int, scale: float) -> Hidden:
-        """Draws the state at depth 0: normal noise of standard deviation `scale * sqrt(2 / 5)`, cut at three of them.
+    def initial_states(self, positions: Sequence[int], *, seed: int, scale: float) -> Hidden:
+        """Draws the states at depth 0: normal noise of standard deviation `scale * sqrt(2 / 5)`, cut at three of them.
 
         The official network draws with standard deviation `sqrt(2 / (5 * hidden_size))` and scales as the embeddings
         are scaled, by `sqrt(hidden_size)`. It draws anew at every call; here the draw is a function of seed and
         position, so that a position restarts from the same state after a flush.
         """
         if scale == 0:
-            return torch.zeros_like(injected_input)
+            return torch.zeros(len(positions), self.hidden_size, dtype=self.dtype, device=self.device)
         noise = sampling.initial_noise(seed, positions, self.hidden_size)
-        return (noise * (scale * math.sqrt(2 / 5))).to(injected_input)
+        return (noise * (scale * math.sqrt(2 / 5))).to(dtype=self.dtype, device=self.device)
 
     def recur(self, states: Hidden, injected_input: Hidden, rows: AttentionRows) -> Hidden:
         """Runs the core once on `adapter([state ; e])`; no norm stands between recurrences."""

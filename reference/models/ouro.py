@@ -257,10 +257,9 @@ class Ouro:
         del rows
         return self._embedding.index_select(0, token_ids)
 
-    def initial_state(self, injected_input: Hidden, positions: Sequence[int], *, seed: int, scale: float) -> Hidden:
-        """Gives the embedding: the first loop starts from it, later loops never see it again, and nothing is random."""
+    def initial_states(self, positions: Sequence[int], *, seed: int, scale: float) -> None:
+        """Gives None: the first loop starts from the embedding, which no later loop sees again. Nothing is random."""
         del positions, seed, scale
-        return injected_input
 
     def recur(self, states: Hidden, injected_input: Hidden, rows: AttentionRows) -> Hidden:
         """Runs one loop: all layers, then the final norm. The normed state feeds head, gate and the next loop alike."""

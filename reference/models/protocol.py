@@ -104,14 +104,18 @@ class LoopedModel(Protocol):
     def prelude(self, token_ids: TokenIds, rows: AttentionRows) -> Hidden:
         """Embeds tokens and runs the prelude; its output is the injected input of every recurrence."""
 
-    def initial_state(self, injected_input: Hidden, positions: Sequence[int], *, seed: int, scale: float) -> Hidden:
-        """Gives the state at depth 0: a function of (seed, position) and the injected input alone (MOD-05)."""
+    def initial_states(self, positions: Sequence[int], *, seed: int, scale: float) -> Hidden | None:
+        """Gives the states at depth 0, a function of seed and position alone (MOD-05).
+
+        Returns:
+            One row per position; None if this model starts from the injected input instead.
+        """
 
     def recur(self, states: Hidden, injected_input: Hidden, rows: AttentionRows) -> Hidden:
         """Runs the recurrent block once on every row, from its depth r to r + 1."""
 
     def coda(self, states: Hidden, rows: AttentionRows) -> Hidden:
-        """Turns states of any depth into what the head reads; writes the coda's KV cells."""
+        """Turns states of any depth into what the head reads (MOD-04); writes the coda's KV cells."""
 
     def head(self, coda_output: Hidden) -> Logits:
         """Gives the logits of the token that follows each row's position."""

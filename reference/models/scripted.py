@@ -52,10 +52,9 @@ class ScriptedModel:
         index = torch.nn.functional.one_hot(rows.positions, self.context_length + 1)
         return (index * (token_ids + 1).unsqueeze(-1)).to(self.dtype)
 
-    def initial_state(self, injected_input: Hidden, positions: Sequence[int], *, seed: int, scale: float) -> Hidden:
-        """Gives the injected input; there is no randomness."""
+    def initial_states(self, positions: Sequence[int], *, seed: int, scale: float) -> None:
+        """Gives None: recurrences start from the injected input, and there is no randomness."""
         del positions, seed, scale
-        return injected_input
 
     def recur(self, states: Hidden, injected_input: Hidden, rows: AttentionRows) -> Hidden:
         """Reads the tokens of all positions up to each row's own from its slot."""

@@ -14,7 +14,7 @@ from tests.project.sources import REPOSITORY, imports, lies_in, loaded_by, modul
 LAYERS = (
     ("reference.errors", "reference.axes"),
     ("reference.schedule", "reference.stopping", "reference.trace", "reference.models.protocol"),
-    ("reference.counts", "reference.kv", "reference.provenance", "reference.sampling"),
+    ("reference.counts", "reference.kv", "reference.provenance", "reference.sampling", "reference.states"),
     ("reference.models",),
     ("reference.engine",),
     ("reference.ar", "reference.dtv", "reference.wfd"),

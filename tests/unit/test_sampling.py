@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from reference.errors import NumericsError, ParameterError
+from reference.models.protocol import LoopedModel
 from reference.sampling import RandomPurpose, check_state_options, greedy, initial_noise
 from tests.models_for_tests import huginn_config, random_huginn, random_ouro
 from tests.strategies import logit_rows
@@ -140,17 +141,15 @@ def test_seeds_and_positions_give_different_noise_of_the_right_spread() -> None:
 
 @pytest.mark.spec("MOD-05", "MOD-07")
 def test_the_state_of_a_huginn_is_scaled_noise_and_that_of_an_ouro_its_embedding() -> None:
-    huginn, ouro = random_huginn(huginn_config(core_layers=1)), random_ouro()
-    embedded = torch.ones(2, huginn.hidden_size, dtype=torch.float64)
-    state = huginn.initial_state(embedded, [3, 4], seed=5, scale=1.0)
+    huginn = random_huginn(huginn_config(core_layers=1))
+    ouro: LoopedModel = random_ouro()
+    state = huginn.initial_states([3, 4], seed=5, scale=1.0)
     expected = initial_noise(5, [3, 4], huginn.hidden_size) * math.sqrt(2 / 5)
     torch.testing.assert_close(state, expected, rtol=0, atol=1e-12)
-    assert torch.equal(huginn.initial_state(2 * embedded, [3, 4], seed=5, scale=1.0), state)
-    halved = huginn.initial_state(embedded, [3, 4], seed=5, scale=0.5)
+    halved = huginn.initial_states([3, 4], seed=5, scale=0.5)
     torch.testing.assert_close(halved, expected / 2, rtol=0, atol=1e-12)
-    assert torch.equal(huginn.initial_state(embedded, [3, 4], seed=5, scale=0.0), torch.zeros_like(embedded))
-    embedded = torch.ones(2, ouro.hidden_size, dtype=torch.float64)
-    assert torch.equal(ouro.initial_state(embedded, [3, 4], seed=5, scale=0.0), embedded)
+    assert torch.equal(huginn.initial_states([3, 4], seed=5, scale=0.0), torch.zeros_like(state))
+    assert ouro.initial_states([3, 4], seed=5, scale=1.0) is None  # it starts from the embedding
 
 
 @pytest.mark.spec("MOD-07", "MOD-08", "NOT-04")

@@ -98,7 +98,8 @@ def test_rows_of_mixed_depths_compute_together_what_they_compute_alone(family: s
     )
     cache.begin(positions)
     injected = model.prelude(torch.tensor(TOKENS[:depth]), cache.rows(Part.PRELUDE, positions, [0] * depth))
-    states = list(model.initial_state(injected, positions, seed=0, scale=1.0).chunk(depth))
+    initial = model.initial_states(positions, seed=0, scale=1.0)
+    states = list((injected if initial is None else initial).chunk(depth))
     # Position p starts at tick p: a diagonal, with as many depths in flight as the model has.
     for tick in range(2 * depth - 1):
         lanes = [position for position in positions if 0 <= tick - position < depth]

@@ -14,9 +14,8 @@ TOKENS = (5, 2, 7, 7, 1)
 
 
 def initial(model: Huginn, positions: list[int], *, seed: int = 3, scale: float = 1.0) -> torch.Tensor:
-    """Gives the initial state of rows whose injected input does not matter."""
-    injected = torch.full((len(positions), model.hidden_size), torch.nan, dtype=model.dtype)
-    return model.initial_state(injected, positions, seed=seed, scale=scale)
+    """Gives the initial states of rows."""
+    return model.initial_states(positions, seed=seed, scale=scale)
 
 
 @pytest.mark.spec("MOD-05")
