@@ -50,9 +50,8 @@ ADAPTER: Final = "transformer.adapter.weight"
 FINAL_NORM: Final = "transformer.ln_f.weight"
 FREQUENCIES: Final = "freqs_cis"
 
-_EMBEDDING_STD: Final = 0.25
-_FINAL_NORM: Final = 0.3
-_BRANCH: Final = 0.1
+_EMBEDDING_STD: Final = 0.1
+_BRANCH: Final = 0.3
 """How small the outputs of attention and MLP start, beside what they are added to; the official scheme has 1/16."""
 
 _STATE_CUT: Final = 3.0
@@ -65,10 +64,6 @@ def huginn_parameters(shape: HuginnShape, generator: torch.Generator) -> dict[st
     Blocks start close to the identity and the adapter as a plain sum, so that at first the recurrences are a deep
     residual network in one basis. Started at random they would turn the state anew at every recurrence, and norms
     after each sum would halve what is left of the input.
-
-    The embedding starts large, and the norm before it as the head small. Being the head as well, it is pulled the same
-    way for all words that are equally likely; small and quick, the names would become alike before anything has learned
-    to tell them apart, and copying them would be learned late.
 
     Args:
         shape: Sizes.
@@ -83,7 +78,7 @@ def huginn_parameters(shape: HuginnShape, generator: torch.Generator) -> dict[st
         EMBEDDING: embedding,
         HEAD: embedding,
         ADAPTER: torch.eye(hidden).repeat(1, 2) * 0.5**0.5,
-        FINAL_NORM: torch.full((hidden,), _FINAL_NORM),
+        FINAL_NORM: torch.ones(hidden),
         FREQUENCIES: _frequencies(shape),
     }
     parts = (("prelude", shape.num_prelude), ("core_block", shape.num_core), ("coda", shape.num_coda))

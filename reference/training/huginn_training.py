@@ -1,9 +1,6 @@
-"""Trains a tiny Huginn model: a random number of recurrences, gradients through the last few."""
+"""Trains a tiny Huginn model: only the last recurrence is read out, gradients go through the last few."""
 
-import math
 from collections.abc import Mapping
-from dataclasses import dataclass
-from random import Random
 from types import MappingProxyType
 from typing import Final
 
@@ -24,28 +21,6 @@ from reference.training.huginn_net import (
 )
 from reference.training.losses import weighted_cross_entropy
 from reference.training.optimisation import Compiled
-
-
-@dataclass(frozen=True, slots=True)
-class RecurrenceCounts:
-    """How many recurrences training steps run."""
-
-    fewest: int
-    """Never fewer."""
-    mean: int
-    """On average, before the cut at `most`; more than `fewest`."""
-    most: int
-    """Never more, so that no step takes too long."""
-
-
-SHALLOW: Final = RecurrenceCounts(fewest=2, mean=4, most=8)
-"""At first: nearly all recurrences get a gradient, and copying is learned as in an ordinary transformer."""
-
-DEEP: Final = RecurrenceCounts(fewest=5, mean=9, most=24)
-"""Afterwards: nothing asks the model to be right sooner, so depth may be put to use."""
-
-_SPREAD: Final = 0.5
-"""Standard deviation of the logarithm of the Poisson rate, as in the Huginn paper's sampling scheme."""
 
 _PART: Final = "#"
 """Stands between the official name of a stacked matrix and the number of a part."""
@@ -76,17 +51,14 @@ class HuginnTrainee:
         tables: Names of embedding and head.
     """
 
-    def __init__(self, shape: HuginnShape, seed: int, *, shallow_steps: int) -> None:
+    def __init__(self, shape: HuginnShape, seed: int) -> None:
         """Draws fresh parameters.
 
         Args:
             shape: Sizes.
-            seed: Of the parameters, of the initial states and of the recurrence counts.
-            shallow_steps: Steps that run `SHALLOW` recurrence counts; later ones run `DEEP`.
+            seed: Of the parameters and of the initial states.
         """
-        self._steps_left_shallow = shallow_steps
         self._generator = torch.Generator().manual_seed(seed)
-        self._random = Random(seed)  # noqa: S311 - not for secrets
         self._shape = shape
         self.parameters: dict[str, Tensor] = _unstacked(huginn_parameters(shape, self._generator))
         self.tables: frozenset[str] = frozenset({EMBEDDING, HEAD})
@@ -116,24 +88,16 @@ class HuginnTrainee:
             stacked.setdefault(name.split(_PART)[0], []).append(tensor)
         return {name: torch.cat(parts) if len(parts) > 1 else parts[0] for name, parts in stacked.items()}
 
-    def _num_recurrences(self) -> int:
-        """Draws a number of recurrences: a Poisson number of log-normal rate on top of the fewest."""
-        counts = SHALLOW if self._steps_left_shallow > 0 else DEEP
-        self._steps_left_shallow -= 1
-        mean = math.log(counts.mean - counts.fewest) - _SPREAD**2 / 2
-        rate = torch.tensor(math.exp(self._random.gauss(mean, _SPREAD)))
-        return min(counts.fewest + int(torch.poisson(rate, generator=self._generator)), counts.most)
-
-    def loss(self, batch: Batch) -> Tensor:
-        """Gives the loss after a random number of recurrences from a random state.
+    def loss(self, batch: Batch, num_recurrences: int) -> Tensor:
+        """Gives the loss after some recurrences from a random state.
 
         Args:
             batch: Dialogues.
+            num_recurrences: Recurrences to run.
 
         Returns:
             A scalar; its gradient reaches the last `backprop_depth` recurrences and the prelude.
         """
-        num_recurrences = self._num_recurrences()
         seen = min(num_recurrences, self._shape.backprop_depth)
         parameters = self.tensors()
         # Without a cache: autocast would reuse what it cast under `no_grad`, and the gradient would be lost.

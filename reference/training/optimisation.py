@@ -4,7 +4,8 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from itertools import islice
-from typing import Final, Protocol, runtime_checkable
+from random import Random
+from typing import Final, NamedTuple, Protocol, runtime_checkable
 
 import torch
 from rich.console import Console
@@ -25,7 +26,7 @@ _REPORT_EVERY: Final = 200
 
 @dataclass(frozen=True, slots=True)
 class Stage:
-    """A stretch of training on rows of one length."""
+    """A stretch of training on rows of one length, with few recurrences or many."""
 
     steps: int
     """Optimiser steps."""
@@ -33,8 +34,19 @@ class Stage:
     """Rows a step."""
     seq: int
     """Tokens a row."""
+    recurrences: tuple[int, ...]
+    """How many recurrences a step runs: one of these numbers, drawn evenly."""
     weights: tuple[float, ...] = EVEN_WEIGHTS
     """How often each flavour is drawn, in the order of `data.FLAVOURS`."""
+
+
+class Step(NamedTuple):
+    """What one optimiser step works on."""
+
+    batch: Batch
+    """Dialogues."""
+    num_recurrences: int
+    """Recurrences to run them through."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,13 +77,13 @@ class Recipe:
         stages = (replace(stage, steps=max(1, round(stage.steps * scale))) for stage in self.stages)
         return replace(self, stages=tuple(stages))
 
-    def data(self, tokenizer: Tokenizer) -> Iterator[Batch]:
-        """Gives the batches of all stages; every stage draws dialogues of its own."""
+    def work(self, tokenizer: Tokenizer) -> Iterator[Step]:
+        """Gives the steps of all stages; every stage draws dialogues of its own."""
         for number, stage in enumerate(self.stages):
-            source = batches(
-                tokenizer, seed=100 * self.seed + number, batch=stage.batch, seq=stage.seq, weights=stage.weights
-            )
-            yield from islice(source, stage.steps)
+            seed = 100 * self.seed + number
+            source = batches(tokenizer, seed=seed, batch=stage.batch, seq=stage.seq, weights=stage.weights)
+            depths = Random(seed)  # noqa: S311 - not for secrets
+            yield from (Step(batch, depths.choice(stage.recurrences)) for batch in islice(source, stage.steps))
 
 
 @runtime_checkable
@@ -91,7 +103,7 @@ class Trainee(Protocol):
     def tensors(self) -> dict[str, Tensor]:
         """Gives every tensor of the checkpoint under its official name."""
 
-    def loss(self, batch: Batch) -> Tensor:
+    def loss(self, batch: Batch, num_recurrences: int) -> Tensor:
         """Gives the loss to go down, a scalar."""
 
 
@@ -138,12 +150,12 @@ class Compiled:
         return self._function(*arguments)
 
 
-def optimise(trainee: Trainee, data: Iterator[Batch], recipe: Recipe, label: str) -> float:
+def optimise(trainee: Trainee, work: Iterator[Step], recipe: Recipe, label: str) -> float:
     """Trains in place.
 
     Args:
         trainee: Its parameters are changed.
-        data: The batches of `recipe.data`.
+        work: The steps of `recipe.work`.
         recipe: Steps and learning rate.
         label: Names the run in progress lines.
 
@@ -170,7 +182,7 @@ def optimise(trainee: Trainee, data: Iterator[Batch], recipe: Recipe, label: str
         for optimiser, highest in zip(optimisers, rates, strict=True):
             for group in optimiser.param_groups:
                 group["lr"] = highest * rate_at(step, recipe.steps)
-        loss = trainee.loss(next(data))
+        loss = trainee.loss(*next(work))
         torch.autograd.backward(loss)
         for optimiser in optimisers:
             optimiser.step()

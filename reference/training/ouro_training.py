@@ -1,6 +1,7 @@
 """Trains a tiny Ouro model: every loop is read out, the last one counts most."""
 
 from random import Random
+from types import MappingProxyType
 from typing import Final
 
 import torch
@@ -12,8 +13,8 @@ from reference.training.losses import weighted_cross_entropy
 from reference.training.optimisation import Compiled
 from reference.training.ouro_net import EMBEDDING, GATE_BIAS, GATE_WEIGHT, HEAD, OuroShape, ouro_loop, ouro_parameters
 
-DEPTH_WEIGHTS: Final = (0.05, 0.1, 0.25, 0.6)
-"""Loss weight of the readout after each loop.
+DEPTH_WEIGHTS: Final = MappingProxyType({2: (0.1, 0.9), 4: (0.05, 0.1, 0.25, 0.6)})
+"""Loss weight of the readout after each loop, by the number of loops that are run.
 
 The early ones are small: a shallow readout should become as good as the depth allows without the model giving up
 depth for it.
@@ -38,7 +39,6 @@ class OuroTrainee:
         self.parameters: dict[str, Tensor] = ouro_parameters(shape, torch.Generator().manual_seed(seed))
         self.tables: frozenset[str] = frozenset({EMBEDDING, HEAD})
         self._random = Random(seed)  # noqa: S311 - not for secrets
-        self._num_loops = shape.num_loops
         for name, tensor in self.parameters.items():
             tensor.requires_grad_(name not in {GATE_WEIGHT, GATE_BIAS})
 
@@ -59,7 +59,7 @@ class OuroTrainee:
         """Gives every tensor under its official name."""
         return self.parameters
 
-    def loss(self, batch: Batch) -> Tensor:
+    def loss(self, batch: Batch, num_recurrences: int) -> Tensor:
         """Gives the loss of the last loop and of one earlier loop, drawn in proportion to its weight.
 
         On average this is the sum over all loops by `DEPTH_WEIGHTS`; a head costs as much as half a layer, so only
@@ -67,11 +67,12 @@ class OuroTrainee:
 
         Args:
             batch: Dialogues.
+            num_recurrences: Loops to run, a key of `DEPTH_WEIGHTS`.
 
         Returns:
             A scalar.
         """
-        *early_weights, last_weight = DEPTH_WEIGHTS
+        *early_weights, last_weight = DEPTH_WEIGHTS[num_recurrences]
         chosen = self._random.choices(range(len(early_weights)), early_weights)[0]
         head = self.parameters[HEAD]
         # Without a cache of casts, for the same numbers whether compiled or not.
@@ -79,7 +80,7 @@ class OuroTrainee:
             state = F.embedding(batch.inputs, self.parameters[EMBEDDING])
             positions = torch.arange(batch.inputs.shape[1])[None]
             states = []
-            for _ in range(self._num_loops):
+            for _ in range(num_recurrences):
                 state = self._loop(self.parameters, state, positions)
                 states.append(state)
             early = self._readout_loss(head, states[chosen], batch.targets, batch.weights)

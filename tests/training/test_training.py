@@ -19,7 +19,8 @@ from reference.training.ouro_net import OuroShape
 from reference.training.ouro_training import OuroTrainee
 from reference.training.shipped import Amount
 
-_RECIPE = Recipe(stages=(Stage(3, 2, 32), Stage(2, 2, 48)), learning_rate=5e-3, table_learning_rate=2e-3, seed=4)
+_STAGES = (Stage(3, 2, 32, recurrences=(2,)), Stage(2, 2, 48, recurrences=(2, 4)))
+_RECIPE = Recipe(stages=_STAGES, learning_rate=5e-3, table_learning_rate=2e-3, seed=4)
 
 
 @pytest.fixture(autouse=True)
@@ -41,7 +42,7 @@ def _ouro() -> Trainee:
 
 def _huginn() -> Trainee:
     shape = HuginnShape(hidden_size=32, num_heads=2, intermediate_size=48)
-    return HuginnTrainee(shape, 4, shallow_steps=3)
+    return HuginnTrainee(shape, 4)
 
 
 @pytest.mark.parametrize("make", [_ouro, _huginn])
@@ -49,7 +50,7 @@ def test_two_runs_give_the_same_bits(make: Callable[[], Trainee], tokenizer: Tok
     first, second = make(), make()
     before = {name: tensor.detach().clone() for name, tensor in first.parameters.items()}
     for trainee in (first, second):
-        optimise(trainee, _RECIPE.data(tokenizer), _RECIPE, "test")
+        optimise(trainee, _RECIPE.work(tokenizer), _RECIPE, "test")
     for name, tensor in first.parameters.items():
         assert torch.equal(tensor, second.parameters[name])
         assert torch.equal(tensor, before[name]) is not tensor.requires_grad
@@ -64,7 +65,8 @@ def test_the_learning_rate_rises_stays_and_falls() -> None:
 
 
 def test_making_a_model_writes_a_whole_checkpoint(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(shipped, "OURO_RECIPES", (replace(_RECIPE, stages=(Stage(200, 2, 32),)),))
+    stages = (Stage(200, 2, 32, recurrences=(2,)),)
+    monkeypatch.setattr(shipped, "OURO_RECIPE", replace(_RECIPE, stages=stages))
     monkeypatch.setattr(evaluate, "NEW_TOKENS", 8)
     shipped.make("tiny-ouro", tmp_path, Amount(steps_scale=0.01, num_items=2, num_generations=1))
     folder = tmp_path / "tiny-ouro"
