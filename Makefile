@@ -25,7 +25,7 @@ DEMO := $(VENV)/.installed-demo
 TEST := $(VENV)/.installed-test
 CHECK := $(VENV)/.installed-check
 
-.PHONY: help demo test lint format types docs spec figures coverage check bench clean
+.PHONY: help demo test deep lint format types docs spec figures coverage check bench clean
 
 help: ## List the targets
 	@sed -nE 's/^([a-z]+):.*## (.*)$$/make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 16
@@ -35,6 +35,11 @@ demo: $(DEMO) ## Decode one prompt with AR, DtV and WFD and compare them
 
 test: $(TEST) ## Run the whole test suite
 	@$(PYTEST)
+
+# The properties, state machines included; then the tests elsewhere that draw examples, which hypothesis marks.
+deep: $(TEST) ## Run every property on 5,000 examples
+	@HYPOTHESIS_PROFILE=deep $(PYTEST) tests/properties
+	@HYPOTHESIS_PROFILE=deep $(PYTEST) -m hypothesis --ignore tests/properties
 
 lint: $(CHECK) ## Check rules and formatting with ruff
 	@$(BIN)/ruff check .
@@ -53,8 +58,9 @@ docs: $(CHECK) ## Build the site into site/
 spec: $(TEST) ## Model-check and prove the specification
 	@$(PYTEST) tests/formal
 
-figures: $(DEMO) ## Draw the walkthrough again from a real run
+figures: $(DEMO) ## Write the generated pages again: the walkthrough, the table of clauses
 	@$(BIN)/python docs/generate.py
+	@$(BIN)/python -m spec.table
 
 coverage: $(CHECK) ## Run the whole test suite and report branch coverage
 	@$(PYTEST) --cov --cov-report=term

@@ -15,21 +15,21 @@ class Counts:
     """Totals of one decoding."""
 
     ticks: int
-    """Batched recurrent calls."""
+    """Batched recurrent calls (COST-01)."""
     lane_ticks: int
-    """Rows of these calls, summed."""
+    """Rows of these calls, summed (COST-01)."""
     prelude_calls: int
-    """Positions started: the prelude runs once for each."""
+    """Positions started: the prelude runs once for each (COST-02)."""
     readout_calls: int
-    """Ticks after which something was read out: one batched readout each."""
+    """Ticks after which something was read out: one batched readout each (COST-02)."""
     accepted: int
-    """Judged drafts that equal the full-depth token."""
+    """Judged drafts that equal the full-depth token (COST-03)."""
     rejected: int
     """Judged drafts that do not."""
     flushed: int
-    """Lanes dropped by rejections, the rejected ones included."""
+    """Lanes dropped by rejections, the rejected ones included (COST-04)."""
     committed: int
-    """New tokens, the prefill's included."""
+    """New tokens, the prefill's included (COST-05)."""
 
     @property
     def acceptance_rate(self) -> float:

@@ -49,7 +49,7 @@ class DtV:
         return min(self.draft_length, self.stopping.end - state.frontier - 1)
 
     def plan(self, state: State) -> Tick:
-        """Drafts with the youngest lane alone, then verifies with all lanes together."""
+        """Drafts with the youngest lane alone, then verifies with all lanes together (DTV-04, DTV-05)."""
         youngest = state.lanes[-1]
         if youngest.depth < self.draft_depth:
             return self._draft(youngest, is_last_source=len(state.lanes) == self.num_drafts(state) + 1)
@@ -70,7 +70,7 @@ class DtV:
         return Tick((youngest,), (Readout(after, Purpose.DRAFT),) if due else ())
 
     def observe(self, state: State, tokens: tuple[int, ...]) -> tuple[State, Events]:
-        """Injects a draft, or commits verified tokens until the first rejected draft."""
+        """Injects a draft, or commits verified tokens until the first rejected draft (DTV-06)."""
         return interpret(state, self.plan(state), tokens, self.stopping)
 
 
@@ -83,7 +83,7 @@ def generate(
     draft_length: int,
     **options: Unpack[engine.Options],
 ) -> engine.Output:
-    """Decodes by rounds of drafting and verification; the tokens are those of AR.
+    """Decodes by rounds of drafting and verification; the tokens are those of AR (DTV-07).
 
     Args:
         model: Any looped model; its weights and settings are read, never changed.

@@ -27,7 +27,10 @@ class Part(Enum):
 
 
 class Provenance:
-    """Checks every write and every read of KV cells against the rules of `spec/20-kv-slots.md`."""
+    """Checks every write and every read of KV cells against the rules of `spec/20-kv-slots.md`.
+
+    Where nothing stale is ever read, the cells of finished positions are those of AR (KV-06).
+    """
 
     def __init__(self, shapes: KVShapes, *, recurrence_depth: int, num_positions: int) -> None:
         """Starts with cells that nobody has written and positions that nobody occupies."""
@@ -83,6 +86,8 @@ class Provenance:
 
     def read(self, part: Part, layer: int, *, positions: Sequence[int], depths: Sequence[int]) -> None:
         """Checks that each row may attend to the cells of its slot at all positions up to its own.
+
+        In the coda a draft may see provisional entries as well as final ones (KV-08), a verification may not.
 
         Raises:
             StaleReadError: If one of them was not written by the current incarnation of its position (KV-03), or a

@@ -1,7 +1,8 @@
 """From logits to tokens, and every random number the project draws.
 
 All randomness is counter-based: a number is a function of (seed, purpose, position, element) and of nothing else, so it
-is the same for every decoder, in any order, and again after a flush (MOD-05, MOD-06).
+is the same for every decoder, in any order, and again after a flush (MOD-05, MOD-06). The global random state is never
+touched (CONF-06).
 """
 
 import math

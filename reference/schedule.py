@@ -229,7 +229,7 @@ class Schedule(Protocol):
 
 
 def begin(schedule: Schedule, first_token: int | None) -> tuple[State, Events]:
-    """Opens a sequence after its prefill, alike for every decoder (SMP-10, SMP-11).
+    """Opens a sequence after its prefill, alike for every decoder (SMP-10, SMP-11, WFD-02).
 
     Args:
         schedule: The decoder.
@@ -258,7 +258,7 @@ def begin(schedule: Schedule, first_token: int | None) -> tuple[State, Events]:
 
 
 def interpret(state: State, tick: Tick, tokens: tuple[int, ...], stopping: Stopping) -> tuple[State, Events]:
-    """Gives the state after `tick` and what happened in it: the `observe` of every decoder.
+    """Gives the state after `tick` and what happened in it, in order (NOT-03): the `observe` of every decoder.
 
     Args:
         state: The state in which `tick` was planned.

@@ -10,7 +10,7 @@ The positions in flight form a wavefront, oldest and deepest first. With `T = 4`
               position ->
 
 A tick advances every lane by one recurrence in one batched call. A rejected draft flushes all lanes behind it, at most
-`ceil(T / d) - 1`; the verified token restarts the wave. Source: arXiv 2609.23033. Clauses WFD-01 to WFD-14.
+`ceil(T / d) - 1` (WFD-09); the verified token restarts the wave. Source: arXiv 2609.23033. Clauses WFD-01 to WFD-14.
 """
 
 from dataclasses import dataclass
@@ -26,6 +26,8 @@ from reference.stopping import Stopping
 @dataclass(frozen=True, slots=True)
 class WFD:
     """The schedule of wavefront decoding.
+
+    Between ticks neighbouring lanes are one apart in position and `draft_depth` apart in depth (WFD-07).
 
     Raises:
         ParameterError: If not `1 <= draft_depth <= recurrence_depth` (WFD-01).
@@ -57,7 +59,8 @@ class WFD:
     def plan(self, state: State) -> Tick:
         """Steps 1 and 2: advances every lane; the oldest is read out at T, the youngest at d (WFD-03, WFD-04).
 
-        The oldest comes first among the readouts, since its verdict decides whether the draft still has a source.
+        The oldest comes first among the readouts, since its verdict decides whether the draft still has a source. With
+        d = T there is one lane and no draft (WFD-06).
         """
         oldest, youngest = state.lanes[0].advanced(), state.lanes[-1].advanced()
         readouts = []
@@ -87,7 +90,7 @@ def generate(
     draft_depth: int,
     **options: Unpack[engine.Options],
 ) -> engine.Output:
-    """Decodes with a wavefront; the tokens are those of AR, in fewer recurrent calls.
+    """Decodes with a wavefront; the tokens are those of AR (WFD-11), in fewer recurrent calls (WFD-13).
 
     Args:
         model: Any looped model; its weights and settings are read, never changed.

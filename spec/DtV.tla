@@ -116,6 +116,11 @@ DTV06_Outcome ==
 \* A tick commits, or the round goes on by one tick.
 DTV09_Progress == [][Running => out' # out \/ (base' = base /\ ticks' = ticks + 1)]_all
 COST03_Judged == [][Running => Counted(Moved)]_all
+\* The head is asked about the committed text, and in a run about each text once only: so
+\* a free answer every time is a free choice of a function of the text.  WFD verifies
+\* nothing but its oldest lane, where this is plain.
+SMP12_Asked ==
+  [][\A k \in 1..(Len(out') - Len(out)) : Text(k) = SubSeq(out', 1, Len(out) + k - 1)]_all
 NOT01_NeverFalls == FrontierNeverFalls
 
 Happened == Events(Moving, Moved)

@@ -111,16 +111,19 @@ Remember(moving, due, stay) ==
   IN /\ kv' = [p \in Cells |-> IF Counts(p) THEN cells[p] ELSE [r \in 0..(T - 1) |-> None]]
      /\ coda' = [p \in Cells |-> IF Counts(p) THEN entries[p] ELSE NoEntry]
 
+\* Lane i was computed from fresh cells and, behind the call's own writes, from final
+\* coda entries: the full-depth head is asked about the lane's text.
+IsSound(i, cells, entries) ==
+  /\ cells[lanes[i].position][T - 1] = Text(i)
+  /\ \A p \in 0..lanes[i].position : entries[p] = [depth |-> T, text |-> Own(Text(i), p)]
+
 \* The full-depth readouts of the oldest lanes give the tokens v, and these are
-\* committed.  If a lane was computed from AR's text, with fresh cells and final
-\* coda entries, then its token is what AR says.  Otherwise AR may say anything.
+\* committed.  The head is a function of the text: what it says of AR's text is what
+\* AR says.  A lane that is not sound, or has another text, tells nothing of AR.
 Commit(v, moving, due) ==
   LET cells == Written(moving)
       entries == ReadOut(due)
-      IsTrue(i) ==
-        /\ Text(i) = ar \o SubSeq(v, 1, i - 1)
-        /\ cells[lanes[i].position][T - 1] = Text(i)
-        /\ \A p \in 0..lanes[i].position : entries[p] = [depth |-> T, text |-> Own(Text(i), p)]
+      IsTrue(i) == Text(i) = ar \o SubSeq(v, 1, i - 1) /\ IsSound(i, cells, entries)
   IN /\ out' = out \o v
      /\ IF \A i \in 1..Len(v) : IsTrue(i) THEN ar' = ar \o v
         ELSE \E y \in [1..Len(v) -> Tokens] : ar' = ar \o y

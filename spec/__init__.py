@@ -1,1 +1,1 @@
-"""The machinery behind the clauses: TLA+ models with a runner, proofs, and the check of traces against the models."""
+"""The machinery behind the clauses: TLA+ models with a runner, proofs, a check of traces, a table of clauses."""

@@ -33,6 +33,14 @@ INVARIANTS: Final[Mapping[str, tuple[str, ...]]] = {
         *("DTV03_Sources", "DTV04_Phases", "KV03_FreshReads", "KV07_CodaReads", "KV04_WriteOrder"),
         *("KV08_Provisional", "KV06_Finished", "DTV08_Round", "DTV09_Bound"),
     ),
+    "WFDCounts": (
+        *("COST01_Rows", "COST01_Width", "COST02_Calls", "COST03_Verdicts", "COST04_Flushes", "COST04_Bound"),
+        *("COST04_FarFromEnd", "COST05_Conservation", "COST06_Ticks", "AR02_Counts"),
+    ),
+    "DtVCounts": (
+        *("COST01_Rows", "COST01_FullDepth", "COST02_Calls", "COST03_Verdicts", "COST04_Flushes", "COST04_Bound"),
+        *("COST05_Conservation", "AR02_Counts"),
+    ),
 }
 """What holds in every state, by module; the first that fails is the one TLC reports."""
 
@@ -40,8 +48,10 @@ PROPERTIES: Final[Mapping[str, tuple[str, ...]]] = {
     "WFD": ("NOT01_NeverFalls", "WFD03_Advance", "WFD10_Progress", "COST03_Judged", "Terminates"),
     "DtV": (
         *("NOT01_NeverFalls", "DTV05_Advance", "DTV06_Outcome", "DTV08_Ticks", "DTV09_Progress", "COST03_Judged"),
-        "Terminates",
+        *("SMP12_Asked", "Terminates"),
     ),
+    "WFDCounts": ("COST02_Readouts",),
+    "DtVCounts": ("COST02_Readouts",),
 }
 """What every step, or every run, respects; by module."""
 
@@ -146,7 +156,7 @@ def check(  # noqa: PLR0913 - what a configuration of TLC consists of
         extra: Definitions added in a module that extends `module`.
         settings: Lines added to the configuration.
         coverage: Whether to count the actions taken.
-        edits: Texts to find in `module` or in `Schedule`, and what to put there: a mutant.
+        edits: Texts to find in `module` or in what it extends, and what to put there: a mutant.
 
     Raises:
         TLCError: If the run gave no answer, or an edit changed nothing.
@@ -159,7 +169,7 @@ def check(  # noqa: PLR0913 - what a configuration of TLC consists of
         for source in HERE.glob("*.tla"):
             shutil.copy(source, folder)
         for find, put in edits:
-            _edit(folder, (module, "Schedule"), find, put)
+            _edit([folder / f"{name}.tla" for name in with_extended(module)], find, put)
         records = ",\n  ".join(case.tla() for case in cases)
         head = f"EXTENDS {module}, TLC\nMC_Cases == {{\n  {records}}}"
         (folder / "MC.tla").write_text(f"---- MODULE MC ----\n{head}\n{extra}\n====\n", encoding="utf-8")
@@ -175,10 +185,20 @@ def check(  # noqa: PLR0913 - what a configuration of TLC consists of
     return _result(run.stdout + run.stderr)
 
 
-def _edit(folder: Path, modules: Iterable[str], find: str, put: str) -> None:
-    """Replaces a text in the one of `modules` that holds it."""
-    for module in modules:
-        path = folder / f"{module}.tla"
+def with_extended(module: str) -> list[str]:
+    """Names a module and those of this folder that it extends, each once, nearest first."""
+    names = [module]
+    for name in names:
+        line = re.search(r"^EXTENDS (.*)$", (HERE / f"{name}.tla").read_text(encoding="utf-8"), re.MULTILINE)
+        for other in re.findall(r"\w+", line[1]) if line else ():
+            if other not in names and (HERE / f"{other}.tla").exists():
+                names.append(other)
+    return names
+
+
+def _edit(paths: Iterable[Path], find: str, put: str) -> None:
+    """Replaces a text in the first of the files that holds it."""
+    for path in paths:
         text = path.read_text(encoding="utf-8")
         if find in text:
             path.write_text(text.replace(find, put), encoding="utf-8")

@@ -21,6 +21,7 @@ from reference.schedule import (
     Finish,
     Lane,
     Purpose,
+    Readout,
     Reject,
     Schedule,
     State,
@@ -170,6 +171,9 @@ class Case:
 
 MakeSchedule: TypeAlias = Callable[[Case], Schedule]
 
+Answer: TypeAlias = Callable[[Readout, tuple[int, ...]], int]
+"""Says the token of a readout, given the tokens that it is based on."""
+
 
 def make_ar(case: Case) -> AR:
     """Gives the AR schedule of a case."""
@@ -291,24 +295,36 @@ def play(make: MakeSchedule, case: Case) -> Play:
     has_budget = case.end > len(case.prompt)
     first, opening = begin(schedule, table.verified(case.prompt) if has_budget else None)
     patience = (case.end - len(case.prompt)) * (case.draft_length * case.draft_depth + case.recurrence_depth)
-    final = case.prompt + _committed(opening)
+    final = case.prompt + committed(opening)
     steps: list[Step] = []
     state = first
+
+    def answer(readout: Readout, prefix: tuple[int, ...]) -> int:
+        if readout.purpose is Purpose.VERIFY:
+            return table.verified(prefix)
+        return table.drafted(prefix, readout.lane.depth, state.ticks + 1)
+
     while state.finish_reason is None:
         assert len(steps) <= patience, f"no finish after {patience} ticks (WFD-10, DTV-09)"
-        tick = schedule.plan(state)
-        tokens = []
-        for readout in tick.readouts:
-            prefix = prefix_of(readout.lane, final, state)
-            if readout.purpose is Purpose.VERIFY:
-                tokens.append(table.verified(prefix))
-            else:
-                tokens.append(table.drafted(prefix, readout.lane.depth, state.ticks + 1))
-        after, events = schedule.observe(state, tuple(tokens))
-        steps.append(Step(state, tick, tuple(tokens), after, events))
-        final += _committed(events)
-        state = after
+        steps.append(take_tick(schedule, state, final, answer))
+        final += committed(steps[-1].events)
+        state = steps[-1].after
     return Play(case, schedule, first, opening, tuple(steps))
+
+
+def take_tick(schedule: Schedule, state: State, final: tuple[int, ...], answer: Answer) -> Step:
+    """Runs one tick.
+
+    Args:
+        schedule: The decoder.
+        state: Where it is.
+        final: The final tokens, prompt included.
+        answer: Asked for the token of every readout.
+    """
+    tick = schedule.plan(state)
+    tokens = tuple(answer(readout, prefix_of(readout.lane, final, state)) for readout in tick.readouts)
+    after, events = schedule.observe(state, tokens)
+    return Step(state, tick, tokens, after, events)
 
 
 def remark(text: str) -> None:
@@ -334,7 +350,8 @@ def lanes_left(step: Step) -> tuple[Lane, ...]:
     return tuple(lane.advanced() if lane in step.tick.lanes else lane for lane in step.before.lanes)
 
 
-def _committed(events: Events) -> tuple[int, ...]:
+def committed(events: Events) -> tuple[int, ...]:
+    """Gives the tokens that became final."""
     return tuple(event.token for event in events if isinstance(event, Commit))
 
 

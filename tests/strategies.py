@@ -57,6 +57,7 @@ def cases(
     *,
     is_steady: bool = True,
     most_recurrences: int = MOST_RECURRENCES,
+    smallest_budget: int = 0,
     largest_budget: int = LARGEST_BUDGET,
 ) -> Case:
     """Draws a problem for any decoder: every T, d and gamma to 9, budgets to 24, a context that may end before them.
@@ -66,7 +67,7 @@ def cases(
     recurrence_depth, draft_depth = draw(depths(most=most_recurrences))
     prompt = draw(_digits(4))
     table = draw(tables(is_steady=is_steady))
-    max_new_tokens = draw(st.integers(0, largest_budget))
+    max_new_tokens = draw(st.integers(smallest_budget, largest_budget))
     if draw(st.booleans()):
         table = replace(table, stop_after=len(prompt) + draw(st.integers(0, max_new_tokens)))
         stops = {table.vocab_size - 1}

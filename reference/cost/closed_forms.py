@@ -32,6 +32,8 @@ def exact_ticks(events: Iterable[Event]) -> int:
 
     Raises:
         ValueError: If the events do not begin with `Start`.
+
+    Spec: AR-02, DTV-08, WFD-12.
     """
     remaining = iter(events)
     start = next(remaining, None)

@@ -257,3 +257,59 @@ DTV_MUTANTS: Final = {
         "DTV04_Phases",
     ),
 }
+
+_ROWS_AS_CALLS: Final = (("!.lane_ticks = @ + Len(event[3])", "!.lane_ticks = @ + 1"),)
+_READOUTS_ONE_BY_ONE: Final = (
+    (
+        "IF IsReadOut(events) THEN 1 ELSE 0",
+        'Cardinality({i \\in DOMAIN events : events[i][1] \\in {"commit", "draft"}})',
+    ),
+)
+_DRAFTS_NOT_READ_OUT: Final = (('\\in {"commit", "draft"}', '\\in {"commit"}'),)
+_VERDICT_LOST_AT_THE_STOP: Final = (
+    (
+        'THEN <<<<"accept", ticks\', p>>>>',
+        'THEN IF reason\' = "none" THEN <<<<"accept", ticks\', p>>>> ELSE <<>>',
+    ),
+)
+_REJECTED_LANE_NOT_FLUSHED: Final = (
+    (
+        "[i \\in DOMAIN behind |-> behind[i].position]>>>>)",
+        "[i \\in DOMAIN Tail(behind) |-> Tail(behind)[i].position]>>>>)",
+    ),
+)
+_ACCEPTED_LANE_NOT_ABANDONED: Final = (
+    ("THEN SubSeq(moved, n + 1, Len(moved)) ELSE", "THEN SubSeq(moved, n + 2, Len(moved)) ELSE"),
+)
+_RESTART_NOT_INJECTED: Final = (('/\\ verdict\' # "accept"\n', '/\\ verdict\' = "reject"\n'),)
+_TWO_LANES_AT_MOST: Final = (
+    ("DraftDue  == Last(Moved).depth = d", "DraftDue  == Len(lanes) < 2 /\\ Last(Moved).depth = d"),
+)
+
+COUNT_MUTANTS: Final = {
+    "WFDCounts": {
+        "COST01_Rows": _ROWS_AS_CALLS,
+        "COST01_Width": WFD_MUTANTS["drafts one recurrence early"].edits,
+        "COST02_Readouts": _READOUTS_ONE_BY_ONE,
+        "COST02_Calls": _DRAFTS_NOT_READ_OUT,
+        "COST03_Verdicts": _VERDICT_LOST_AT_THE_STOP,
+        "COST04_Flushes": _REJECTED_LANE_NOT_FLUSHED,
+        "COST04_Bound": WFD_MUTANTS["drafts one recurrence early"].edits,
+        "COST04_FarFromEnd": _TWO_LANES_AT_MOST,
+        "COST05_Conservation": _ACCEPTED_LANE_NOT_ABANDONED,
+        "COST06_Ticks": WFD_MUTANTS["a fresh lane skips a recurrence"].edits,
+        "AR02_Counts": WFD_MUTANTS["verifies one recurrence early"].edits,
+    },
+    "DtVCounts": {
+        "COST01_Rows": _ROWS_AS_CALLS,
+        "COST01_FullDepth": DTV_MUTANTS["waiting lanes climb along"].edits,
+        "COST02_Readouts": _READOUTS_ONE_BY_ONE,
+        "COST02_Calls": _DRAFTS_NOT_READ_OUT,
+        "COST03_Verdicts": DTV_MUTANTS["the bonus is counted as accepted"].edits,
+        "COST04_Flushes": _REJECTED_LANE_NOT_FLUSHED,
+        "COST04_Bound": DTV_MUTANTS["the last source drafts too"].edits,
+        "COST05_Conservation": _ACCEPTED_LANE_NOT_ABANDONED,
+        "AR02_Counts": _RESTART_NOT_INJECTED,
+    },
+}
+"""By layer and claim: an edit of the counting, of the events or of the model that the claim must not survive."""

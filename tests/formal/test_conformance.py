@@ -20,8 +20,12 @@ from spec.traces import plain
 from tests.formal.cases import DEEP, EVERY_END, EVERY_SHAPE
 from tests.formal.requirements import deep, needs_tlc
 
-EMIT = """
+WHICH = """
 Which == <<par.T, par.d, par.gamma, par.P, par.M, par.X, 0 \\in Stops, 1 \\in Stops>>
+"""
+"""Names the case of a state, where one run of TLC has many."""
+
+EMIT = """
 Order == SelectSeq([i \\in DOMAIN lanes |-> i], LAMBDA i : i \\in Due)
 ReadLanes == [k \\in DOMAIN Order |->
                <<lanes[Order[k]].position, lanes[Order[k]].depth + 1>>]
@@ -35,7 +39,7 @@ SETTINGS = "ACTION_CONSTRAINT EmitStep\nINVARIANT EmitStart"
 
 def graph_of_the_model(module: str, cases: Iterable[Case]) -> set[str]:
     """Gives all transitions of a module, initial states included, as text."""
-    result = tlc.check(module, cases, extra=EMIT, settings=SETTINGS)
+    result = tlc.check(module, cases, extra=WHICH + EMIT, settings=SETTINGS)
     assert result.violated is None
     return {json.dumps(item) for item in result.printed()}
 
@@ -44,12 +48,11 @@ def graph_of_the_code(module: str, cases: Iterable[Case]) -> set[str]:
     """Gives all transitions of the schedules under every possible answer, in the same text."""
     found: set[str] = set()
     for case in cases:
-        which: Value = [*(case.T, case.d, case.gamma, case.P, case.M, case.X), 0 in case.stops, 1 in case.stops]
         schedule = schedule_of(module, case)
         waiting: list[State] = []
         for first in case.tokens if case.M else (None,):
             state, events = begin(schedule, first)
-            found.add(json.dumps([which, [plain(event) for event in events[1:]], view(state)]))
+            found.add(json.dumps([which(case), [plain(event) for event in events[1:]], view(state)]))
             waiting.append(state)
         seen = set(waiting)
         while waiting:
@@ -60,7 +63,7 @@ def graph_of_the_code(module: str, cases: Iterable[Case]) -> set[str]:
             read: Value = [[readout.lane.position, readout.lane.depth] for readout in readouts]
             for answers in itertools.product(case.tokens, repeat=len(readouts)):
                 after, events = schedule.observe(state, answers)
-                found.add(json.dumps([which, view(state), read, [plain(event) for event in events], view(after)]))
+                found.add(json.dumps([which(case), view(state), read, [plain(event) for event in events], view(after)]))
                 if after not in seen:
                     seen.add(after)
                     waiting.append(after)
@@ -75,6 +78,11 @@ def schedule_of(module: str, case: Case) -> Schedule:
     if module == "WFD":
         return WFD(recurrence_depth=case.T, draft_depth=case.d, stopping=stopping)
     return DtV(recurrence_depth=case.T, draft_depth=case.d, draft_length=case.gamma, stopping=stopping)
+
+
+def which(case: Case) -> Value:
+    """Names a case as the model's `Which` does."""
+    return [*(case.T, case.d, case.gamma, case.P, case.M, case.X), 0 in case.stops, 1 in case.stops]
 
 
 def view(state: State) -> Value:

@@ -19,6 +19,11 @@ def test_a_case_is_written_as_a_record() -> None:
     )
 
 
+def test_a_module_is_followed_to_what_it_extends() -> None:
+    assert tlc.with_extended("DtVCounts") == ["DtVCounts", "DtV", "Counts", "Schedule"]
+    assert tlc.with_extended("Schedule") == ["Schedule"]
+
+
 def test_without_java_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     def absent(_: str) -> None:
         return

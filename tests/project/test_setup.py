@@ -1,10 +1,12 @@
 """Claims about what every other test relies on: the set-up in conftest.py and pyproject.toml."""
 
+import re
 from collections.abc import Callable
 from importlib import import_module
 
 import pytest
 import torch
+from hypothesis import settings
 from jaxtyping import TypeCheckError
 
 from tests.conftest import RandomStateChangedError, unchanged_random_state
@@ -24,6 +26,31 @@ def test_a_draw_from_global_randomness_is_noticed_and_undone(draw: Callable[[], 
 def test_a_generator_of_ones_own_is_no_global_randomness() -> None:
     with unchanged_random_state():
         torch.rand(1, generator=torch.Generator().manual_seed(3))
+
+
+def profiles(text: str) -> dict[str, int]:
+    """Gives the hypothesis profiles that a page lists in a table, each with its number of cases."""
+    rows = re.findall(r"^\| `(\w+)` \| ([\d,]+)[ ,]", text, re.MULTILINE)
+    return {name: int(number.replace(",", "")) for name, number in rows}
+
+
+@pytest.mark.parametrize("page", ["README.md", "CONTRIBUTING.md"])
+def test_the_pages_tell_how_many_cases_a_profile_draws(page: str) -> None:
+    told = profiles((REPOSITORY / page).read_text(encoding="utf-8"))
+    assert {"dev", "ci", "deep"} <= set(told)
+    assert told == {name: settings.get_profile(name).max_examples for name in told}
+    assert settings.get_profile("ci").derandomize
+
+
+def test_make_deep_runs_every_property_on_5000_cases() -> None:
+    makefile = (REPOSITORY / "Makefile").read_text(encoding="utf-8")
+    _, _, recipe = makefile.partition("\ndeep: ")
+    assert [line.partition("$(PYTEST) ")[2] for line in recipe.splitlines()[1:3]] == [
+        "tests/properties",
+        "-m hypothesis --ignore tests/properties",
+    ]
+    assert recipe.count("HYPOTHESIS_PROFILE=deep ") == 2
+    assert settings.get_profile("deep").max_examples == 5000
 
 
 @pytest.mark.parametrize("name", MODULES)
