@@ -18,7 +18,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from reference.axes import Hidden, Logits
+from reference.axes import Hidden, Logits, TokenIds
 from reference.counts import Counts, count
 from reference.errors import ParameterError, check_whole_number
 from reference.kv import KVCache
@@ -37,6 +37,15 @@ class Arithmetic(StrEnum):
     """Every row alone: bit-identical whatever else is in flight."""
     BATCHED = "batched"
     """All rows in one call: fast, identical up to rounding."""
+
+
+class Exactness(StrEnum):
+    """Whether a result may differ from AR's with the model's own KV cells (KV-09)."""
+
+    EXACT = "exact"
+    """Nothing was approximated."""
+    APPROXIMATE = "approximate"
+    """Something was; `Output.exactness_reason` says what."""
 
 
 EosTokenId: TypeAlias = int | Collection[int] | Tensor | str | None
@@ -67,6 +76,8 @@ class Options(TypedDict, total=False):
     """Seed of the random initial state of Huginn-type models; 0 by default (MOD-08)."""
     state_scale: float
     """Factor on that state; 1.0 by default, 0 gives zeros (MOD-07)."""
+    kv_dtype: torch.dtype | None
+    """Type of the KV cells; None, the default, is the model's own. Any other makes the result approximate (KV-09)."""
     provenance: bool
     """Records who wrote each KV cell and raises on a stale read; off by default, slow."""
     keep_logits: bool
@@ -93,6 +104,10 @@ class Output:
     """The full-depth logits from which each token was chosen, if `keep_logits` was set."""
     kv_bytes: int
     """Bytes allocated for KV cells."""
+    exactness: Exactness
+    """`"exact"`, or `"approximate"` if the run was asked to save memory at the price of accuracy (KV-09)."""
+    exactness_reason: str
+    """What was approximated; empty if nothing was."""
 
     @property
     def acceptance_rate(self) -> float:
@@ -122,6 +137,7 @@ class Decoding:
         arithmetic: Arithmetic = Arithmetic.BATCHED,
         state_seed: int = 0,
         state_scale: float = 1.0,
+        kv_dtype: torch.dtype | None = None,
         provenance: bool = False,
         keep_logits: bool = False,
         tracer: Callable[[Event], None] = ignore,
@@ -134,6 +150,8 @@ class Decoding:
         self._tracer = tracer
         self._verdicts: dict[int, _Verdict] = {}
         self._committed: list[tuple[int, _Verdict]] = []
+        # Every id once: a slice of it costs a tenth of a new tensor.
+        self._ids = torch.arange(model.vocab_size, device=model.device)
         self.events: list[Event] = []
         stopping = schedule.stopping
         has_budget = stopping.end > stopping.prompt_length
@@ -142,7 +160,7 @@ class Decoding:
             model.kv_shapes,
             recurrence_depth=schedule.recurrence_depth,
             num_positions=num_positions,
-            dtype=model.dtype,
+            dtype=model.dtype if kv_dtype is None else kv_dtype,
             device=model.device,
             spacing=schedule.draft_depth,
             provenance=provenance,
@@ -176,6 +194,7 @@ class Decoding:
     def output(self) -> Output:
         """Gives the result of a finished decoding."""
         assert self.state.finish_reason is not None, "step until is_finished"
+        approximation = "" if self.kv.dtype == self._model.dtype else f"KV cells are {self.kv.dtype} (KV-09)"
         no_logits = torch.empty(0, self._model.vocab_size, dtype=self._model.dtype, device=self._model.device)
         return Output(
             token_ids=[token for token, _ in self._committed],
@@ -185,12 +204,14 @@ class Decoding:
             margins=[verdict.margin for _, verdict in self._committed],
             logits=torch.cat((no_logits, *(v.logits for _, v in self._committed))) if self._keep_logits else None,
             kv_bytes=self.kv.num_bytes,
+            exactness=Exactness.APPROXIMATE if approximation else Exactness.EXACT,
+            exactness_reason=approximation,
         )
 
     def _prefill(self, prompt_ids: Sequence[int]) -> int:
         """Computes the whole prompt at full depth, alike for every decoder and in both arithmetics (SMP-11)."""
         positions = range(len(prompt_ids))
-        states, injected_inputs = self._start(prompt_ids, positions)
+        states, injected_inputs = self._start(torch.tensor(prompt_ids, device=self._model.device), positions)
         full_depth = self._schedule.recurrence_depth
         for recurrence in range(full_depth):
             rows = self.kv.rows(Part.RECURRENT, positions, [recurrence] * len(positions))
@@ -199,11 +220,10 @@ class Decoding:
         (token,) = self._choose(hidden[-1:], positions[-1:])
         return token
 
-    def _start(self, token_ids: Sequence[int], positions: Sequence[int]) -> tuple[Hidden, Hidden]:
+    def _start(self, token_ids: TokenIds, positions: Sequence[int]) -> tuple[Hidden, Hidden]:
         """Runs the prelude on tokens at `positions`, a run, and gives their states at depth 0 and injected inputs."""
         self.kv.begin(positions)
-        rows = self.kv.rows(Part.PRELUDE, positions, [0] * len(positions))
-        injected_inputs = self._model.prelude(torch.tensor(token_ids, device=self._model.device), rows)
+        injected_inputs = self._model.prelude(token_ids, self.kv.rows(Part.PRELUDE, positions, [0] * len(positions)))
         if self._initial_states is None:
             return injected_inputs, injected_inputs
         return self._initial_states[positions[0] : positions[-1] + 1], injected_inputs
@@ -247,7 +267,7 @@ class Decoding:
                 case Flush():
                     self.kv.end(event.positions)
                 case Inject():
-                    state, injected_input = self._start([event.token], [event.position])
+                    state, injected_input = self._start(self._ids[event.token : event.token + 1], [event.position])
                     self._rows.start(event.position, state=state, injected_input=injected_input)
                 case _:
                     pass
@@ -274,6 +294,7 @@ def generate(  # noqa: PLR0913 - the options of `Options`, each by name
     arithmetic: str = Arithmetic.BATCHED,
     state_seed: int = 0,
     state_scale: float = 1.0,
+    kv_dtype: torch.dtype | None = None,
     provenance: bool = False,
     keep_logits: bool = False,
     tracer: Callable[[Event], None] = ignore,
@@ -290,6 +311,7 @@ def generate(  # noqa: PLR0913 - the options of `Options`, each by name
         arithmetic: `"batched"` or `"exact"`.
         state_seed: Seed of the initial state.
         state_scale: Scale of the initial state.
+        kv_dtype: Type of the KV cells.
         provenance: Whether to check every read of KV cells.
         keep_logits: Whether to keep the logits of committed tokens.
         tracer: Receives every event.
@@ -300,16 +322,18 @@ def generate(  # noqa: PLR0913 - the options of `Options`, each by name
     Raises:
         ParameterError: If an argument breaks a rule of the specification; before any computation (NOT-04).
     """
-    prompt = _token_ids("prompt_ids", prompt_ids, model, clause="SMP-07")
+    prompt = token_ids_of("prompt_ids", prompt_ids, model, clause="SMP-07")
     if arithmetic not in tuple(Arithmetic):
         raise ParameterError(f"arithmetic={arithmetic!r} is none of {[str(name) for name in Arithmetic]} (CONF-01)")
     check_state_options(seed=state_seed, scale=state_scale)
+    if kv_dtype is not None and not kv_dtype.is_floating_point:
+        raise ParameterError(f"kv_dtype={kv_dtype} is not a floating type (KV-09)")
     depth = model.recurrence_depth if recurrence_depth is None else recurrence_depth
     stopping = Stopping(
         prompt_length=len(prompt),
         max_new_tokens=max_new_tokens,
         context_length=model.context_length,
-        stop_ids=_stop_ids(eos_token_id, model),
+        stop_ids=stop_ids_of(eos_token_id, model),
     )
     schedule = make_schedule(recurrence_depth=depth, stopping=stopping)
     if depth > model.recurrence_depth:
@@ -322,6 +346,7 @@ def generate(  # noqa: PLR0913 - the options of `Options`, each by name
         arithmetic=Arithmetic(arithmetic),
         state_seed=state_seed,
         state_scale=state_scale,
+        kv_dtype=kv_dtype,
         provenance=provenance,
         keep_logits=keep_logits,
         tracer=tracer,
@@ -331,7 +356,7 @@ def generate(  # noqa: PLR0913 - the options of `Options`, each by name
     return decoding.output()
 
 
-def _token_ids(name: str, ids: Iterable[int] | Tensor, model: LoopedModel, *, clause: str) -> list[int]:
+def token_ids_of(name: str, ids: Iterable[int] | Tensor, model: LoopedModel, *, clause: str) -> list[int]:
     """Gives token ids as plain integers.
 
     Raises:
@@ -348,7 +373,7 @@ def _token_ids(name: str, ids: Iterable[int] | Tensor, model: LoopedModel, *, cl
     return numbers
 
 
-def _stop_ids(eos_token_id: EosTokenId, model: LoopedModel) -> frozenset[int]:
+def stop_ids_of(eos_token_id: EosTokenId, model: LoopedModel) -> frozenset[int]:
     """Gives the set of stop ids in any of the forms that callers use (SMP-08, SMP-09)."""
     match eos_token_id:
         case None:
@@ -358,6 +383,6 @@ def _stop_ids(eos_token_id: EosTokenId, model: LoopedModel) -> frozenset[int]:
                 raise ParameterError(f"eos_token_id={eos_token_id!r} is neither ids nor 'model' (SMP-09)")
             return model.eos_token_ids
         case int():
-            return frozenset(_token_ids("eos_token_id", [eos_token_id], model, clause="SMP-08"))
+            return frozenset(token_ids_of("eos_token_id", [eos_token_id], model, clause="SMP-08"))
         case _:
-            return frozenset(_token_ids("eos_token_id", eos_token_id, model, clause="SMP-08"))
+            return frozenset(token_ids_of("eos_token_id", eos_token_id, model, clause="SMP-08"))

@@ -18,8 +18,10 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 
 from reference.axes import Attended, KeysOrValues, Mask, Positions, Queries
+from reference.dtypes import converted, wide_dtype
 from reference.models.protocol import KVShapes
 from reference.provenance import Part, Provenance
+from reference.spans import as_slice, is_run
 
 
 @runtime_checkable  # for the tests, which check annotations at run time
@@ -54,7 +56,7 @@ class KVCache:
             shapes: The model's KV shapes.
             recurrence_depth: T: slots of every recurrent layer.
             num_positions: Positions that can be held.
-            dtype: Type of the cells.
+            dtype: Type of the cells; keys and values are rounded to it when written, widened when read (KV-09).
             device: Where the cells live.
             spacing: Depth between neighbouring lanes of a wavefront (d). It only sets the order of slots in memory,
                 so that the slots one tick touches lie side by side.
@@ -63,6 +65,7 @@ class KVCache:
         self.shapes = shapes
         self.recurrence_depth = recurrence_depth
         self.num_positions = num_positions
+        self.dtype = dtype
         self._positions = torch.arange(num_positions, device=device)
         self._keys: dict[Part, Tensor] = {}
         self._values: dict[Part, Tensor] = {}
@@ -99,7 +102,7 @@ class KVCache:
         slots = [self._slot_of_recurrence[depth] for depth in depths]
         if slots.count(slots[0]) == len(slots):
             return _OneSlotRows(self, part, positions, depths, slots[0])
-        if _is_run(slots) and _is_run(positions):
+        if is_run(slots) and is_run(positions):
             return _WavefrontRows(self, part, positions, depths, slots[0])
         return _SeparateRows(self, part, positions, depths, slots)
 
@@ -157,9 +160,10 @@ class _KnownRows:
     @cached_property
     def positions(self) -> Positions:
         """Absolute positions of the rows, on the model's device."""
-        if _is_run(self._where):
-            return self._all_positions[self._where[0] : self._where[-1] + 1]
-        return torch.tensor(self._where, device=self._all_positions.device)
+        span = as_slice(self._where)
+        if span is None:
+            return torch.tensor(self._where, device=self._all_positions.device)
+        return self._all_positions[span]
 
     def _later(self) -> Mask:
         """Marks, for each row, the cells behind its own position. Cells before the first row's are free to all rows."""
@@ -183,7 +187,7 @@ class _OneSlotRows(_KnownRows):
     @cached_property
     def _cells(self) -> slice | Positions:
         """The rows' own cells; a slice where it can be, since that is cheaper to write."""
-        return slice(self._where[0], self._length) if _is_run(self._where) else self.positions
+        return as_slice(self._where) or self.positions
 
     @cached_property
     def _mask(self) -> Bool[Tensor, "1 rows 1 cells"] | None:
@@ -199,8 +203,8 @@ class _OneSlotRows(_KnownRows):
     def attend(self, layer: int, query: Queries, key: KeysOrValues, value: KeysOrValues, *, scale: float) -> Attended:
         """Writes every row's cell, then attends each row to the slot at positions up to its own."""
         keys, values = self._seen[layer]
-        keys[:, :, self._cells] = key.permute(1, 2, 0)
-        values[:, self._cells] = value.transpose(0, 1)
+        keys[:, :, self._cells] = converted(key, keys.dtype).permute(1, 2, 0)
+        values[:, self._cells] = converted(value, values.dtype).transpose(0, 1)
         self._check(layer)
         num_rows, kv_heads, head_dim = key.shape
         # kv_heads batches of rows x group queries: the query heads that share a key head are further rows to it.
@@ -272,8 +276,8 @@ class _SeparateRows(_KnownRows):
     def attend(self, layer: int, query: Queries, key: KeysOrValues, value: KeysOrValues, *, scale: float) -> Attended:
         """Writes every row's cell, then attends each row to its own slot at positions up to its own."""
         slots = torch.tensor(self._slots, device=self._all_positions.device)
-        self._keys[layer, slots, :, :, self.positions] = key
-        self._values[layer, slots, :, self.positions] = value
+        self._keys[layer, slots, :, :, self.positions] = converted(key, self._keys.dtype)
+        self._values[layer, slots, :, self.positions] = converted(value, self._values.dtype)
         self._check(layer)
         _, kv_heads, head_dim = key.shape
         attended = [
@@ -286,11 +290,6 @@ class _SeparateRows(_KnownRows):
             for row, (slot, position) in enumerate(zip(self._slots, self._where, strict=True))
         ]
         return torch.stack(attended)
-
-
-def _is_run(numbers: Sequence[int]) -> bool:
-    """Tells whether each number is the one before it plus 1."""
-    return list(numbers) == list(range(numbers[0], numbers[0] + len(numbers)))
 
 
 def _attention(
@@ -313,8 +312,8 @@ def _attention(
             replaced, not added to, so that nothing that a forbidden key holds survives.
         split: The two axes into which `groups * queries` splits to be aligned with the mask's first two.
     """
-    scores = torch.bmm(query * scale, keys)
+    scores = torch.bmm(query * scale, converted(keys, query.dtype))
     if mask is not None:
         scores.view(*split, -1, scores.shape[-1])[..., -mask.shape[-1] :].masked_fill_(mask, -torch.inf)
-    weights = torch.softmax(scores, dim=-1, dtype=torch.promote_types(query.dtype, torch.float32))
-    return torch.bmm(weights.to(query.dtype), values)
+    weights = torch.softmax(scores, dim=-1, dtype=wide_dtype(query.dtype))
+    return torch.bmm(converted(weights, query.dtype), converted(values, query.dtype))

@@ -48,14 +48,15 @@ def greedy(logits: Logits) -> tuple[tuple[int, ...], tuple[float, ...]]:
     """
     if logits.shape[-1] == 1:
         logits = torch.nn.functional.pad(logits, (0, 1), value=-math.inf)
-    best, ids = (tensor.tolist() for tensor in logits.topk(2, dim=-1))
-    margins = tuple(first - second if first != second else 0.0 for first, second in best)
+    values, indices = logits.topk(2, dim=-1)
+    best, ids = values.tolist(), indices.tolist()
+    margins = tuple([first - second if first != second else 0.0 for first, second in best])
     # topk ranks NaN above everything, so a NaN anywhere in a row shows in its margin.
-    if any(math.isnan(margin) for margin in margins):
+    if any(map(math.isnan, margins)):
         raise NumericsError(f"logits hold NaN: margins {margins} (SMP-02)")
     if 0.0 in margins:  # topk lists equals in any order, argmax gives the first of them
         return tuple(logits.argmax(dim=-1).tolist()), margins
-    return tuple(first for first, _ in ids), margins
+    return tuple([first for first, _ in ids]), margins
 
 
 def check_state_options(*, seed: int, scale: object) -> None:

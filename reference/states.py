@@ -9,6 +9,7 @@ from collections.abc import Sequence
 import torch
 
 from reference.axes import Hidden, Positions
+from reference.spans import as_slice
 
 
 class LaneRows:
@@ -27,11 +28,11 @@ class LaneRows:
         self._injected_inputs[row] = injected_input
 
     def states(self, positions: Sequence[int]) -> Hidden:
-        """Gives the states of lanes at `positions`, ascending; a view where they are a run."""
+        """Gives the states of lanes at `positions`, ascending; a view where they are evenly spaced."""
         return self._states[self._at(positions)]
 
     def injected_inputs(self, positions: Sequence[int]) -> Hidden:
-        """Gives the injected inputs of lanes at `positions`, ascending; a view where they are a run."""
+        """Gives the injected inputs of lanes at `positions`, ascending; a view where they are evenly spaced."""
         return self._injected_inputs[self._at(positions)]
 
     def advance(self, positions: Sequence[int], states: Hidden) -> None:
@@ -39,8 +40,5 @@ class LaneRows:
         self._states[self._at(positions)] = states
 
     def _at(self, positions: Sequence[int]) -> slice | Positions:
-        """Gives the index of rows at `positions`."""
-        first, behind = positions[0], positions[-1] + 1
-        if behind - first == len(positions):
-            return slice(first, behind)
-        return torch.tensor(positions, device=self._device)
+        """Gives the index of rows at `positions`: a slice where they are evenly spaced, as any two are."""
+        return as_slice(positions) or torch.tensor(positions, device=self._device)

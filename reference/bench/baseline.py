@@ -57,6 +57,8 @@ class Baseline:
             self._network = make(config)
         tensors = load_file(folder / "model.safetensors")
         tensors.pop("freqs_cis", None)  # recomputed
+        if config["model_type"] != "ouro":  # a tied head may be left out
+            tensors.setdefault("lm_head.weight", tensors["transformer.wte.weight"])
         self._network.load_state_dict(tensors, assign=True)
 
     @torch.inference_mode()

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from io import TextIOWrapper
 from typing import Final, TextIO
 
-from reference.cli import arguments
+from reference.cli import arguments, check
 
 INTERRUPTED: Final = 128 + signal.SIGINT
 """Exit code after Ctrl-C, as shells give it."""
@@ -26,11 +26,11 @@ def main(argv: Sequence[str] | None = None) -> int:
         argv: Its arguments; None means those of the process.
 
     Returns:
-        The exit code: 0 if all went well, 1 if the decoders disagree, 2 if the arguments or files are at fault.
+        The exit code: 0 if all went well, 1 if the decoders disagree, 2 if the arguments or files are at fault. `check`
+        has codes of its own.
     """
     words = list(sys.argv[1:] if argv is None else argv)
-    is_benchmark = words[:1] == ["bench"]  # it has arguments of its own
-    given = words[1:] if is_benchmark else arguments.parse(words)
+    given = _understood(words)
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):  # a model may say anything: write `?` for what the encoding lacks
             stream.reconfigure(errors="replace")
@@ -48,12 +48,25 @@ def main(argv: Sequence[str] | None = None) -> int:
     return code
 
 
-def _run(given: arguments.Arguments | list[str]) -> int:
+def _understood(words: list[str]) -> arguments.Arguments | check.CheckArguments | list[str]:
+    """Gives the arguments of a command; two of them have a command line of their own."""
+    match words:
+        case ["bench", *rest]:
+            return rest
+        case ["check", *rest]:
+            return check.parse(rest)
+        case _:
+            return arguments.parse(words)
+
+
+def _run(given: arguments.Arguments | check.CheckArguments | list[str]) -> int:
     from reference import bench  # noqa: PLC0415 - torch loads only where it is needed
     from reference.cli import commands  # noqa: PLC0415
     from reference.errors import CheckpointError, NumericsError, ParameterError  # noqa: PLC0415
 
     try:
+        if isinstance(given, check.CheckArguments):
+            return check.run(given)
         return bench.main(given) if isinstance(given, list) else commands.run(given)
     except BrokenPipeError:
         raise

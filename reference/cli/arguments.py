@@ -50,6 +50,7 @@ examples:
 _GENERATE: Final = "Decode a prompt and print the text that follows it."
 _TRACE: Final = "Decode a prompt and print what happened, one JSON object a line."
 
+_CHECK: Final = "Judge the tokens or the trace of another implementation."
 _BENCH: Final = "Measure speed on the shipped models and write a report."
 
 
@@ -85,7 +86,7 @@ class Arguments:
     """Whether `compare` prints JSON."""
 
 
-class _Parser(ArgumentParser):
+class Parser(ArgumentParser):
     """A parser whose complaints are one line."""
 
     def error(self, message: str) -> NoReturn:
@@ -122,11 +123,9 @@ def parse(words: Sequence[str]) -> Arguments:
 
 
 def _parser() -> ArgumentParser:
-    parser = _Parser(
-        prog="wfd", description=_DESCRIPTION, epilog=_EXAMPLES, formatter_class=RawDescriptionHelpFormatter
-    )
+    parser = Parser(prog="wfd", description=_DESCRIPTION, epilog=_EXAMPLES, formatter_class=RawDescriptionHelpFormatter)
     parser.add_argument("--version", action=_Version)
-    commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True, parser_class=_Parser)
+    commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True, parser_class=Parser)
 
     compare = commands.add_parser(
         "compare",
@@ -149,6 +148,7 @@ def _parser() -> ArgumentParser:
         _add_common(command)
         command.add_argument("--decoder", choices=DECODERS, default="wfd", help="which decoder; default: wfd")
 
+    commands.add_parser("check", help=_first_lower(_CHECK), description=_CHECK)  # understood in `cli.check`
     commands.add_parser("bench", help=_first_lower(_BENCH), description=_BENCH)
     return parser
 

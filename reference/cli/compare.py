@@ -9,23 +9,19 @@ from itertools import zip_longest
 from types import MappingProxyType
 from typing import Final
 
-import torch
-
 from reference.cli.arguments import DECODERS
 from reference.cli.decoding import Request, decode
 from reference.cli.inputs import Prompt
 from reference.cli.progress import Watch
 from reference.cost.closed_forms import exact_ticks, expected_ticks_per_token
 from reference.engine import Options, Output
+from reference.oracle.tolerance import near_tie_tolerances
 from reference.schedule import Event, Finish, Start
 
 _MOST_TIMED: Final = 5
 """Timed runs of each decoder, if they are short."""
 _PATIENCE: Final = 3.0
 """Seconds that all timed runs of a decoder may take; if they would take longer there are fewer, but one a prompt."""
-
-_TOLERANCES: Final = MappingProxyType({torch.float64: 1e-10, torch.float32: 1e-4, torch.bfloat16: 0.0625})
-"""How far a logit may move between two arithmetics, per dtype (CONF-04)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,8 +165,8 @@ def _is_near_tie(asked: Request, index: int) -> bool:
     """Tells whether rounding may decide the choice of AR's token (CONF-05)."""
     output = decode("ar", replace(asked, options=Options(**asked.options, keep_logits=True)))
     assert output.logits is not None
-    largest = float(output.logits[index].abs().max())
-    return output.margins[index] <= 2 * _TOLERANCES[asked.model.dtype] * max(1.0, largest)
+    (tolerance,) = near_tie_tolerances(output.logits[index : index + 1], asked.model.dtype)
+    return output.margins[index] <= tolerance
 
 
 def _ratio(numerator: float, denominator: float) -> float:

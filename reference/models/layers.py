@@ -9,19 +9,10 @@ from jaxtyping import Float
 from torch import Tensor
 
 from reference.axes import Hidden
+from reference.dtypes import converted, wide_dtype
 
 SUPPORTED_DTYPES: Final = (torch.float64, torch.float32, torch.bfloat16)
 """Types that a model may compute in."""
-
-
-def wide_dtype(dtype: torch.dtype) -> torch.dtype:
-    """Gives the type in which norms and rotation angles are computed: `dtype` itself, but float32 at the least."""
-    return torch.promote_types(dtype, torch.float32)
-
-
-def converted(x: Tensor, dtype: torch.dtype) -> Tensor:
-    """Gives `x.to(dtype)`, free of charge where there is nothing to do: on few rows a call into torch costs as much."""
-    return x if x.dtype == dtype else x.to(dtype)
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ from jaxtyping import Complex, Float
 from torch import Tensor
 
 from reference.axes import Positions
-from reference.models.layers import converted, wide_dtype
+from reference.dtypes import converted, wide_dtype
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -30,8 +30,6 @@ def save_checkpoint(
 ) -> None:
     """Writes `config.json`, `model.safetensors`, `tokenizer.json` and `tokenizer_config.json`.
 
-    Tensors that are one in training (embedding and head) become two in the file, as in the official releases.
-
     Args:
         folder: Where to; made if absent.
         parameters: Tensors under their official names.

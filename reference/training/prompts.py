@@ -15,7 +15,7 @@ _WANTED: Final = {
     "summarisation": ("ranking", 4),
     "qa": ("path", 4),
     "arithmetic": ("steps", 4),
-    "rag": ("notes", 3),
+    "rag": ("notes", 4),
 }
 """Task and k for each flavour: long answers, of twenty tokens or so."""
 

@@ -5,6 +5,9 @@ import math
 import pytest
 import torch
 
+from reference import ar
+from reference.engine import Arithmetic, Output
+from reference.errors import ParameterError
 from reference.models.protocol import KVShapes
 from reference.provenance import Part
 from tests.cases.decoders import decode, every_decoder
@@ -135,6 +138,45 @@ def test_case_23_the_cells_are_of_the_models_type_on_its_device_and_of_the_size_
             for cells in decoding.kv.cells(part, slice(0, decoding.kv.num_positions), recurrence=recurrence):
                 bytes_held += cells.numel() * cells.element_size()
     assert decoding.output().kv_bytes == bytes_held == 7 * (1 + 2 * 1 + 1) * 2 * 2 * 4 * dtype.itemsize
+
+
+@pytest.mark.spec("KV-09")
+@every_decoder
+@pytest.mark.parametrize("arithmetic", list(Arithmetic))
+def test_case_23_cells_of_another_type_are_allowed_and_make_the_result_approximate(
+    decoder: str, arithmetic: Arithmetic
+) -> None:
+    model = tiny_model("huginn", 0, torch.float64)
+
+    def run(decoder: str, kv_dtype: torch.dtype | None) -> Output:
+        return decode(
+            decoder,
+            model,
+            [1, 2, 3],
+            max_new_tokens=8,
+            recurrence_depth=4,
+            arithmetic=arithmetic,
+            kv_dtype=kv_dtype,
+            keep_logits=True,
+        )
+
+    own, same, rounded = run(decoder, None), run(decoder, torch.float64), run(decoder, torch.bfloat16)
+    for output in (own, same):
+        assert (output.exactness, output.exactness_reason) == ("exact", "")
+    assert rounded.exactness == "approximate"
+    assert rounded.exactness_reason == "KV cells are torch.bfloat16 (KV-09)"
+    assert rounded.kv_bytes == own.kv_bytes / 4
+    # Rounded cells are seen in the logits, by all decoders alike.
+    assert own.logits is not None
+    assert rounded.logits is not None
+    assert not torch.equal(rounded.logits[0], own.logits[0])
+    assert rounded.token_ids == run("ar", torch.bfloat16).token_ids
+
+
+@pytest.mark.spec("KV-09", "NOT-04")
+def test_case_23_cells_cannot_hold_whole_numbers() -> None:
+    with pytest.raises(ParameterError, match=r"kv_dtype=torch.int8 is not a floating type \(KV-09\)"):
+        ar.generate(tiny_model("ouro", 0, torch.float64), [1], max_new_tokens=1, kv_dtype=torch.int8)
 
 
 @pytest.mark.spec("KV-01", "KV-02")

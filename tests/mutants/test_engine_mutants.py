@@ -80,7 +80,7 @@ def keeps_the_prelude_of_the_flushed_token(patch: pytest.MonkeyPatch) -> None:
     """A position that starts again is not embedded again."""
     started = Decoding._start
 
-    def wrong(self: Decoding, token_ids: Sequence[int], positions: Sequence[int]) -> object:
+    def wrong(self: Decoding, token_ids: Tensor, positions: Sequence[int]) -> object:
         row = started(self, token_ids, positions)
         memory: dict[int, object] = self.__dict__.setdefault("memory", {})
         return memory.setdefault(positions[0], row) if len(positions) == 1 else row
@@ -179,7 +179,7 @@ def starts_each_incarnation_from_another_state(patch: pytest.MonkeyPatch) -> Non
     """The initial state depends on how often the position was started."""
     started = Decoding._start
 
-    def wrong(self: Decoding, token_ids: Sequence[int], positions: Sequence[int]) -> tuple[Tensor, Tensor]:
+    def wrong(self: Decoding, token_ids: Tensor, positions: Sequence[int]) -> tuple[Tensor, Tensor]:
         states, injected_inputs = started(self, token_ids, positions)
         seen: set[int] = self.__dict__.setdefault("seen", set())
         again = len(positions) == 1 and positions[0] in seen

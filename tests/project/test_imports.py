@@ -12,7 +12,7 @@ import pytest
 from tests.project.sources import REPOSITORY, imports, lies_in, loaded_by, modules, parsed
 
 LAYERS = (
-    ("reference.errors", "reference.axes"),
+    ("reference.errors", "reference.axes", "reference.dtypes", "reference.spans"),
     ("reference.schedule", "reference.stopping", "reference.trace", "reference.models.protocol"),
     ("reference.counts", "reference.kv", "reference.provenance", "reference.sampling", "reference.states"),
     ("reference.models",),

@@ -3,7 +3,8 @@
 import pytest
 import torch
 
-from reference.models.layers import RMSNorm, converted, gated_mlp, transposed, wide_dtype
+from reference.dtypes import converted, wide_dtype
+from reference.models.layers import RMSNorm, gated_mlp, transposed
 
 
 def draw(*shape: int, dtype: torch.dtype = torch.float64, seed: int = 0) -> torch.Tensor:
