@@ -9,6 +9,10 @@ _LAST_TRAINED: Final = 224
 """Longest row of the training recipes."""
 
 
+_MOST_TELLING: Final = 0.97
+"""Above this acceptance at the smallest depth, the readout there is as good as the last one."""
+
+
 class Trained(TypedDict):
     """What `metrics.json` holds of the training run."""
 
@@ -57,6 +61,19 @@ the answer tokens of held-out items, by threshold q of the official exit rule:
 """
 
 
+def _shallow(measured: Measured) -> str:
+    """Says so where depth hardly matters; else nothing."""
+    depth, rate = measured["depths"][0], measured["acceptance_in_generation"]["overall"][0]
+    if rate <= _MOST_TELLING:
+        return ""
+    last = measured["depths"][-1]
+    return f"""
+After {depth} of {last} recurrences this model nearly always says what it says at the end. Depth hardly
+matters to it, and an acceptance of {rate:.3f} says that, and nothing good of a decoder. What depth there is shows in
+the losses above, between the first recurrence and the second.
+"""
+
+
 def card(metrics: Metrics, *, family: str, sizes: str, example: str) -> str:
     """Gives the text of a model card.
 
@@ -70,6 +87,7 @@ def card(metrics: Metrics, *, family: str, sizes: str, example: str) -> str:
         Markdown.
     """
     trained, measured = metrics["training"], metrics["measured"]
+    compiled = "compiled" if trained["compiled"] else "not compiled"
     depths = measured["depths"]
     flavours = list(measured["exact_match"])
     right = [
@@ -98,10 +116,9 @@ A very small {family} model for showing and testing decoders of looped language 
 It speaks about a small made-up world and nothing else. It was trained on {trained["tokens"]:,} tokens of text that
 `reference/training` generates, so it holds no text written by people.
 `python -m reference.training --only {metrics["model"]}` trains it again: {trained["steps"]:,} steps, which took
-{trained["minutes"]:.0f} minutes on a share of two busy cores, with torch {trained["torch"]},
-{"compiled" if trained["compiled"] else "not compiled"}. Two runs of
-40 steps with the same torch, compiler and CPU gave the same bits; the whole run was not repeated. Elsewhere rounding
-differs, and training makes such a difference grow.
+{trained["minutes"]:.0f} minutes on one core, with torch {trained["torch"]}, {compiled}.
+Two runs with the same torch, compiler and CPU showed the same losses over the first 1,000 steps; whole runs were not
+compared. Elsewhere rounding differs, and training makes such a difference grow.
 
 A prompt (`prompts.json` has one for each flavour):
 
@@ -143,7 +160,7 @@ next turns:
 Acceptance at the smallest depth, d = {depths[0]}, within answers by k:
 
 {_table(["", *(f"k = {k}" for k in every_k)], shallow)}
-{_gate(metrics["gate"])}
+{_shallow(measured)}{_gate(metrics["gate"])}
 ## Limits
 
 Other subjects, wordings and words than those of the six flavours give noise. The tables say which tasks the model
