@@ -20,6 +20,7 @@ from tests.cases.decoders import decode, every_decoder, lap_model
 from tests.models_for_tests import random_model
 from tests.running import Running
 from tests.runs import tiny_model
+from tests.unchecked import annotations_are_not_checked  # noqa: F401 - a fixture that runs by itself
 
 EXACT, NEAR_TIE, WRONG = Verdict.EXACT, Verdict.NEAR_TIE, Verdict.WRONG
 
@@ -231,7 +232,7 @@ def test_log_probabilities_are_compared() -> None:
 @pytest.mark.parametrize(
     "ids,options,match",
     [
-        ([1, 2.0], {}, "SMP-07"),
+        ([1, True], {}, "SMP-07"),
         ([True], {}, "SMP-07"),
         ([1], {"logprobs": [0.0, 0.0]}, "2 logprobs for 1"),
         ([1], {"tolerance": -0.1}, "CONF-05"),
