@@ -18,6 +18,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from reference import prefill
 from reference.axes import Hidden, Logits, TokenIds
 from reference.counts import Counts, count
 from reference.errors import ParameterError, check_whole_number
@@ -212,21 +213,18 @@ class Decoding:
         """Computes the whole prompt at full depth, alike for every decoder and in both arithmetics (SMP-11)."""
         positions = range(len(prompt_ids))
         states, injected_inputs = self._start(torch.tensor(prompt_ids, device=self._model.device), positions)
+        for climbed in prefill.climb(self._model, self.kv, positions, states, injected_inputs):
+            states = climbed
         full_depth = self._schedule.recurrence_depth
-        for recurrence in range(full_depth):
-            rows = self.kv.rows(Part.RECURRENT, positions, [recurrence] * len(positions))
-            states = self._model.recur(states, injected_inputs, rows)
         hidden = self._model.coda(states, self.kv.rows(Part.CODA, positions, [full_depth] * len(positions)))
         (token,) = self._choose(hidden[-1:], positions[-1:])
         return token
 
     def _start(self, token_ids: TokenIds, positions: Sequence[int]) -> tuple[Hidden, Hidden]:
         """Runs the prelude on tokens at `positions`, a run, and gives their states at depth 0 and injected inputs."""
-        self.kv.begin(positions)
-        injected_inputs = self._model.prelude(token_ids, self.kv.rows(Part.PRELUDE, positions, [0] * len(positions)))
-        if self._initial_states is None:
-            return injected_inputs, injected_inputs
-        return self._initial_states[positions[0] : positions[-1] + 1], injected_inputs
+        drawn = self._initial_states
+        states = None if drawn is None else drawn[positions[0] : positions[-1] + 1]
+        return prefill.start(self._model, self.kv, token_ids, positions, states)
 
     def _calls(self, lanes: Sequence[Lane]) -> Iterable[Sequence[Lane]]:
         """Splits lanes into calls: all together, or each alone. Oldest first, since the younger may read the older."""

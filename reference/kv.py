@@ -158,12 +158,16 @@ class _KnownRows:
         self._depths = depths
 
     @cached_property
+    def _span(self) -> slice | None:
+        """The slice that selects the rows' positions, if there is one."""
+        return as_slice(self._where)
+
+    @cached_property
     def positions(self) -> Positions:
         """Absolute positions of the rows, on the model's device."""
-        span = as_slice(self._where)
-        if span is None:
+        if self._span is None:
             return torch.tensor(self._where, device=self._all_positions.device)
-        return self._all_positions[span]
+        return self._all_positions[self._span]
 
     def _later(self) -> Mask:
         """Marks, for each row, the cells behind its own position. Cells before the first row's are free to all rows."""
@@ -187,7 +191,7 @@ class _OneSlotRows(_KnownRows):
     @cached_property
     def _cells(self) -> slice | Positions:
         """The rows' own cells; a slice where it can be, since that is cheaper to write."""
-        return as_slice(self._where) or self.positions
+        return self._span or self.positions
 
     @cached_property
     def _mask(self) -> Bool[Tensor, "1 rows 1 cells"] | None:

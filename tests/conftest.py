@@ -11,6 +11,10 @@ import pytest
 import torch
 from hypothesis import Verbosity, settings
 
+from tests.commands import wfd
+
+__all__ = ["wfd"]
+
 settings.register_profile("dev", max_examples=50, deadline=None)
 settings.register_profile("ci", max_examples=200, deadline=None, derandomize=True, database=None, print_blob=True)
 settings.register_profile("deep", max_examples=5000, deadline=None)

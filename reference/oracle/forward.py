@@ -5,9 +5,11 @@ The cost is that of a prompt as long as the sequence, once, however the candidat
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import islice
 
 import torch
 
+from reference import prefill
 from reference.axes import Hidden, Logits
 from reference.kv import KVCache
 from reference.models.protocol import LoopedModel
@@ -60,15 +62,10 @@ def _readouts(
         dtype=model.dtype,
         device=model.device,
     )
-    cache.begin(positions)
     tokens = torch.tensor(list(token_ids), device=model.device)
-    injected_inputs = model.prelude(tokens, cache.rows(Part.PRELUDE, positions, [0] * len(positions)))
-    states = model.initial_states(positions, seed=settings.state_seed, scale=settings.state_scale)
-    if states is None:
-        states = injected_inputs
-    for recurrence in range(max(depths, default=0)):
-        rows = cache.rows(Part.RECURRENT, positions, [recurrence] * len(positions))
-        states = model.recur(states, injected_inputs, rows)
-        depth = recurrence + 1
+    drawn = model.initial_states(positions, seed=settings.state_seed, scale=settings.state_scale)
+    states, injected_inputs = prefill.start(model, cache, tokens, positions, drawn)
+    climbing = prefill.climb(model, cache, positions, states, injected_inputs)
+    for depth, climbed in enumerate(islice(climbing, max(depths, default=0)), start=1):
         if depth in depths:
-            yield model.coda(states, cache.rows(Part.CODA, positions, [depth] * len(positions)))
+            yield model.coda(climbed, cache.rows(Part.CODA, positions, [depth] * len(positions)))

@@ -8,7 +8,6 @@ from reference.training.evaluate import Measured
 _LAST_TRAINED: Final = 224
 """Longest row of the training recipes."""
 
-
 _MOST_TELLING: Final = 0.97
 """Above this acceptance at the smallest depth, the readout there is as good as the last one."""
 

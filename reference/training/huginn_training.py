@@ -25,8 +25,9 @@ from reference.training.optimisation import Compiled
 HEAD_SHARE: Final = 0.2
 """How much of the head's gradient reaches the embedding, which is the same matrix.
 
-As the head it is pulled the same way for all words that are equally likely. With all of that gradient the names of one
-kind become alike before anything has learned to tell them apart, and are never copied.
+As the head it is pulled the same way for all words that are equally likely, so that words of one kind become alike
+before anything has learned to tell them apart. In a run with all of that gradient the words for places ended with a
+mean cosine of 0.40 and were never copied.
 """
 
 _PART: Final = "#"
@@ -98,7 +99,8 @@ class HuginnTrainee:
     def loss(self, batch: Batch, num_recurrences: int) -> Tensor:
         """Gives the loss after some recurrences from a random state, or after a single one from zeros.
 
-        A single recurrence has nothing to gain from its state; with noise in it copying is learned half as fast.
+        A single recurrence has nothing to gain from its state; with noise in it the same loss took about a third more
+        steps.
 
         Args:
             batch: Dialogues.

@@ -64,7 +64,8 @@ HUGINN_RECIPE: Final = Recipe(
 """How tiny-huginn is trained: few recurrences first, as above, and any number at last, so that the state comes to rest.
 
 Its learning rate is a third of tiny-ouro's. Every sum in its blocks is normed, so nothing bounds what a branch adds but
-the size of its weights: at 5e-3 nothing was copied after 800 steps, at 1.5e-3 some kinds of names were after 500.
+the size of its weights: after 600 steps of the first stage the loss was 0.65 at 5e-3 and 0.47 at 1.5e-3, in two runs
+that differed in the scale of their first weights too.
 """
 
 _GATE_STEPS: Final = 300

@@ -1,43 +1,29 @@
 """`wfd check`: its exit codes, what it prints, and how it says no."""
 
-import io
 import json
-import sys
-from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import pytest
 import torch
 
-from reference import cli, models
+from reference import models
 from reference.cli import check
 from reference.models.protocol import LoopedModel
 from reference.models.scripted import ScriptedModel
 from reference.trace import to_jsonl
 from tests.cases.decoders import lap_model
+from tests.commands import Run
 from tests.driving import Case, Lap, make_ar, make_wfd, play
 
 LAP = Case(table=Lap(), recurrence_depth=4, draft_depth=1, max_new_tokens=9)
 WAVE = to_jsonl(play(make_wfd, LAP).events)
 
-Run = Callable[..., tuple[int, str, str]]
-
 
 @pytest.fixture
-def wfd(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Run:
-    """Runs `wfd check` in this process; gives exit code, output and errors."""
-
-    def run(*words: str, stdin: str = "") -> tuple[int, str, str]:
-        monkeypatch.setenv("COLUMNS", "80")
-        monkeypatch.setattr(sys, "stdin", io.StringIO(stdin))
-        try:
-            code = cli.main(("check", *words))
-        except SystemExit as stopped:
-            code = int(stopped.code or 0)
-        said = capsys.readouterr()
-        return code, said.out, said.err
-
-    return run
+def judge(wfd: Run) -> Run:
+    """Runs `wfd check` in this process."""
+    return partial(wfd, "check")
 
 
 @pytest.fixture
@@ -61,36 +47,36 @@ def case(prompt_ids: object, token_ids: object, **more: object) -> str:
     return json.dumps({"prompt_ids": prompt_ids, "token_ids": token_ids, **more}) + "\n"
 
 
-def test_a_right_trace_ends_with_code_0(wfd: Run, tmp_path: Path) -> None:
+def test_a_right_trace_ends_with_code_0(judge: Run, tmp_path: Path) -> None:
     file = written(tmp_path / "trace.jsonl", WAVE)
-    code, out, err = wfd("trace", file, "--decoder", "wfd", "--recurrence-depth", "4", "--draft-depth", "1")
+    code, out, err = judge("trace", file, "--decoder", "wfd", "--recurrence-depth", "4", "--draft-depth", "1")
     assert (code, out, err) == (0, f"exact: {len(WAVE.splitlines())} events\n", "")
-    assert wfd("trace", "-", stdin=WAVE)[0] == 0
+    assert judge("trace", "-", stdin=WAVE)[0] == 0
 
 
-def test_a_wrong_trace_ends_with_code_1_and_names_event_clause_and_wave(wfd: Run) -> None:
+def test_a_wrong_trace_ends_with_code_1_and_names_event_clause_and_wave(judge: Run) -> None:
     lines = WAVE.splitlines()
     place = next(k for k, line in enumerate(lines) if '"flush"' in line)
     lines[place + 1] = lines[place + 1].replace('"position": 4', '"position": 5')
     text = "\n".join(lines)
-    code, out, err = wfd("trace", "-", stdin=text)
+    code, out, err = judge("trace", "-", stdin=text)
     assert (code, err) == (1, "")
     assert out.splitlines()[0] == f"wrong: {len(lines)} events"
     assert out.splitlines()[1].startswith(f"event {place + 1}: lane at position 5 ")
     assert "(SMP-13)" in out
     assert "tick 6: 3 flushed" in out
-    code, out, _ = wfd("trace", "-", "--json", stdin=text)
+    code, out, _ = judge("trace", "-", "--json", stdin=text)
     assert code == 1
     said = json.loads(out)
     assert said["verdict"] == "wrong"
     assert (said["objection"]["index"], said["objection"]["clause"]) == (place + 1, "SMP-13")
-    assert wfd("trace", "-", "--draft-depth", "2", stdin=WAVE)[0] == 1
-    assert wfd("trace", "-", "--draft-length", "2", stdin=WAVE)[0] == 1
+    assert judge("trace", "-", "--draft-depth", "2", stdin=WAVE)[0] == 1
+    assert judge("trace", "-", "--draft-length", "2", stdin=WAVE)[0] == 1
 
 
-def test_freedoms_are_told(wfd: Run) -> None:
+def test_freedoms_are_told(judge: Run) -> None:
     text = to_jsonl(play(make_ar, LAP).events).replace('"ar"', '"wfd"').replace('"draft_depth": 4', '"draft_depth": 1')
-    code, out, _ = wfd("trace", "-", "--json", stdin=text)
+    code, out, _ = judge("trace", "-", "--json", stdin=text)
     assert code == 0
     said = json.loads(out)
     assert said["objection"] is None
@@ -98,26 +84,26 @@ def test_freedoms_are_told(wfd: Run) -> None:
 
 
 @pytest.mark.usefixtures("model")
-def test_right_tokens_end_with_code_0(wfd: Run, tmp_path: Path) -> None:
+def test_right_tokens_end_with_code_0(judge: Run, tmp_path: Path) -> None:
     file = written(tmp_path / "answers.jsonl", case([0], [1, 2, 3], finish_reason="length") + "\n" + case([3], [4]))
-    code, out, err = wfd("tokens", file)
+    code, out, err = judge("tokens", file)
     assert (code, err) == (0, "")
     assert out.splitlines() == [
         "case 1: exact: 3 tokens judged, 0 near ties",
         "case 2: exact: 1 tokens judged, 0 near ties",
     ]
-    code, out, _ = wfd("tokens", "-", stdin=case([0], [1]))
+    code, out, _ = judge("tokens", "-", stdin=case([0], [1]))
     assert out == "exact: 1 tokens judged, 0 near ties\n"
 
 
 @pytest.mark.usefixtures("model")
-def test_wrong_tokens_end_with_code_1_whatever_else_there_is(wfd: Run) -> None:
+def test_wrong_tokens_end_with_code_1_whatever_else_there_is(judge: Run) -> None:
     text = case([0], [1, 2]) + case([0], [1, 7, 0], eos_token_id=0, max_new_tokens=5)
-    code, out, _ = wfd("tokens", "-", stdin=text)
+    code, out, _ = judge("tokens", "-", stdin=text)
     assert code == 1
     assert "case 2: wrong" in out
     assert "new token 1: token 7 where the full depth says 2, 1 ahead (AR-03)" in out
-    code, out, _ = wfd("tokens", "-", "--json", stdin=text)
+    code, out, _ = judge("tokens", "-", "--json", stdin=text)
     said = json.loads(out)
     assert (code, said["verdict"]) == (1, "wrong")
     assert [one["verdict"] for one in said["cases"]] == ["exact", "wrong"]
@@ -127,22 +113,22 @@ def test_wrong_tokens_end_with_code_1_whatever_else_there_is(wfd: Run) -> None:
 
 
 @pytest.mark.usefixtures("model")
-def test_what_json_has_no_number_for_is_null(wfd: Run) -> None:
-    _, out, _ = wfd("tokens", "-", "--json", stdin=case([0], [99]))
+def test_what_json_has_no_number_for_is_null(judge: Run) -> None:
+    _, out, _ = judge("tokens", "-", "--json", stdin=case([0], [99]))
     first = json.loads(out)["cases"][0]["first_difference"]
     assert (first["candidate_logit"], first["gap"]) == (None, None)
 
 
 @pytest.mark.spec("CONF-05")
 @pytest.mark.usefixtures("model")
-def test_near_ties_alone_end_with_code_3(wfd: Run) -> None:
+def test_near_ties_alone_end_with_code_3(judge: Run) -> None:
     text = case([0], [0]) + case([0], [1])
-    code, out, _ = wfd("tokens", "-", "--model", "close", "--dtype", "bfloat16", stdin=text)
+    code, out, _ = judge("tokens", "-", "--model", "close", "--dtype", "bfloat16", stdin=text)
     assert code == 3
     assert "case 2: near_tie: 1 tokens judged, 1 near ties" in out
     assert "gap 0.01" in out
-    assert wfd("tokens", "-", "--model", "close", stdin=text)[0] == 1
-    assert wfd("tokens", "-", "--model", "close", "--tolerance", "0.02", stdin=text)[0] == 3
+    assert judge("tokens", "-", "--model", "close", stdin=text)[0] == 1
+    assert judge("tokens", "-", "--model", "close", "--tolerance", "0.02", stdin=text)[0] == 3
 
 
 @pytest.mark.usefixtures("model")
@@ -167,40 +153,42 @@ def test_near_ties_alone_end_with_code_3(wfd: Run) -> None:
         ((), "", "the following arguments are required: WHAT (try: wfd check --help)"),
     ],
 )
-def test_a_mistake_ends_with_code_2_and_one_line(wfd: Run, words: tuple[str, ...], stdin: str, complaint: str) -> None:
-    code, out, err = wfd(*words, stdin=stdin)
+def test_a_mistake_ends_with_code_2_and_one_line(
+    judge: Run, words: tuple[str, ...], stdin: str, complaint: str
+) -> None:
+    code, out, err = judge(*words, stdin=stdin)
     assert (code, out) == (2, "")
     assert err.startswith("wfd: error: ")
     assert complaint in err
     assert err.count("\n") == 1
 
 
-def test_a_file_that_is_no_text_is_a_mistake(wfd: Run, tmp_path: Path) -> None:
+def test_a_file_that_is_no_text_is_a_mistake(judge: Run, tmp_path: Path) -> None:
     (tmp_path / "binary").write_bytes(b"\xff\xfe\xff")
-    code, _, err = wfd("trace", str(tmp_path / "binary"))
+    code, _, err = judge("trace", str(tmp_path / "binary"))
     assert code == 2
     assert "is not text" in err
 
 
 @pytest.mark.parametrize("words", [(), ("tokens",), ("trace",)])
-def test_help_explains_itself_in_80_columns(wfd: Run, words: tuple[str, ...]) -> None:
-    code, out, err = wfd(*words, "--help")
+def test_help_explains_itself_in_80_columns(judge: Run, words: tuple[str, ...]) -> None:
+    code, out, err = judge(*words, "--help")
     assert (code, err) == (0, "")
     assert "exit codes:" in out
     assert "3  near ties only" in out
     assert max(len(line) for line in out.splitlines()) <= 80
 
 
-def test_the_help_of_the_whole_names_every_option(wfd: Run) -> None:
-    _, out, _ = wfd("--help")
+def test_the_help_of_the_whole_names_every_option(judge: Run) -> None:
+    _, out, _ = judge("--help")
     for option in ("--json", "--model", "--dtype", "--tolerance", "--decoder", "--recurrence-depth", "--draft-length"):
         assert option in out
 
 
-def test_a_shipped_model_is_judged_by_its_name(wfd: Run) -> None:
+def test_a_shipped_model_is_judged_by_its_name(judge: Run) -> None:
     output = models.load("tiny-ouro")
     assert output.dtype is torch.float32
-    code, out, _ = wfd("tokens", "-", stdin=case([1, 17, 5], [output.vocab_size]))
+    code, out, _ = judge("tokens", "-", stdin=case([1, 17, 5], [output.vocab_size]))
     assert code == 1
     assert "it is not in the vocabulary (MOD-04)" in out
     assert check.parse(["tokens", "-"]).model == "tiny-ouro"

@@ -15,6 +15,7 @@ LAYERS = (
     ("reference.errors", "reference.axes", "reference.dtypes", "reference.spans"),
     ("reference.schedule", "reference.stopping", "reference.trace", "reference.models.protocol"),
     ("reference.counts", "reference.kv", "reference.provenance", "reference.sampling", "reference.states"),
+    ("reference.prefill",),
     ("reference.models",),
     ("reference.engine",),
     ("reference.ar", "reference.dtv", "reference.wfd"),

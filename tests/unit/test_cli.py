@@ -4,7 +4,7 @@ import io
 import json
 import subprocess
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import closing
 from pathlib import Path
 from types import SimpleNamespace
@@ -26,6 +26,7 @@ from reference.models.scripted import ScriptedModel
 from reference.models.shipped import default_prompts
 from reference.schedule import Commit
 from reference.training.tokenizer import user_text
+from tests.commands import Run
 from tests.project.sources import REPOSITORY
 
 OURO = str(REPOSITORY / "tests" / "golden" / "ouro-tiny")
@@ -48,26 +49,6 @@ def says_next(prefix: tuple[int, ...], depth: int) -> list[float]:
     """Counts on; at shallow depth it says 0 after 3."""
     token = 0 if depth < 4 and prefix[-1] == 3 else (prefix[-1] + 1) % 8
     return [float(token == other) for other in range(8)]
-
-
-Run = Callable[..., tuple[int, str, str]]
-
-
-@pytest.fixture
-def wfd(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Run:
-    """Runs the command in this process; gives exit code, output and errors."""
-
-    def run(*words: str, stdin: str = "", columns: int = 80) -> tuple[int, str, str]:
-        monkeypatch.setenv("COLUMNS", str(columns))
-        monkeypatch.setattr(sys, "stdin", io.StringIO(stdin))
-        try:
-            code = cli.main(words)
-        except SystemExit as stopped:
-            code = int(stopped.code or 0)
-        said = capsys.readouterr()
-        return code, said.out, said.err
-
-    return run
 
 
 @pytest.fixture
