@@ -30,9 +30,9 @@ def rms_norm(x: Tensor, weight: Tensor, eps: float) -> Tensor:
     return (wide * torch.rsqrt(wide.square().mean(-1, keepdim=True) + eps)).to(x.dtype) * weight
 
 
-def split_heads(x: Tensor, num_heads: int) -> Tensor:
+def split_heads(x: Tensor, head_dim: int) -> Tensor:
     """Turns [batch, seq, head * head_dim] into [batch, head, seq, head_dim]."""
-    return torch.unflatten(x, -1, (num_heads, -1)).transpose(1, 2)
+    return torch.unflatten(x, -1, (-1, head_dim)).transpose(1, 2)
 
 
 def attend(queries: Tensor, keys: Tensor, values: Tensor, *, memory: Memory | None, slot: int) -> Tensor:
@@ -40,23 +40,25 @@ def attend(queries: Tensor, keys: Tensor, values: Tensor, *, memory: Memory | No
 
     Args:
         queries: Rotated queries, [batch, head, seq, head_dim].
-        keys: Rotated keys of the same shape.
-        values: Values of the same shape.
+        keys: Rotated keys, [batch, kv_head, seq, head_dim]; as many query heads share each as it takes.
+        values: Values of the shape of `keys`.
         memory: Earlier keys and values; None when the call holds the whole sequence.
         slot: Where in the memory this layer and recurrence keep theirs.
 
     Returns:
         [batch, seq, head * head_dim].
     """
-    if memory is None:
+    if memory is not None:
+        all_keys, all_values, mask = memory.extend(slot, keys, values)
+        mixed = F.scaled_dot_product_attention(queries, all_keys, all_values, attn_mask=mask, enable_gqa=True)
+    else:
         # Written out: on a CPU the fused attention spends more time in its backward pass than all else together.
         seq, width = queries.shape[-2:]
+        sharing = queries.shape[1] // keys.shape[1]
+        keys, values = keys.repeat_interleave(sharing, 1), values.repeat_interleave(sharing, 1)
         scores = (queries @ keys.transpose(-1, -2)).float() * width**-0.5
         hidden = torch.ones(seq, seq, dtype=torch.bool).triu(1)
-        mixed: Tensor = scores.masked_fill(hidden, -torch.inf).softmax(-1).to(values.dtype) @ values
-    else:
-        all_keys, all_values, mask = memory.extend(slot, keys, values)
-        mixed = F.scaled_dot_product_attention(queries, all_keys, all_values, attn_mask=mask)
+        mixed = scores.masked_fill(hidden, -torch.inf).softmax(-1).to(values.dtype) @ values
     return mixed.transpose(1, 2).flatten(2)
 
 

@@ -37,7 +37,7 @@ def tokenizer() -> Tokenizer:
 
 
 def _ouro() -> Trainee:
-    return OuroTrainee(OuroShape(hidden_size=32, num_heads=2, intermediate_size=48), 4)
+    return OuroTrainee(OuroShape(hidden_size=32, num_heads=2, num_kv_heads=1, intermediate_size=48), 4)
 
 
 def _huginn() -> Trainee:
