@@ -53,12 +53,14 @@ def attend(queries: Tensor, keys: Tensor, values: Tensor, *, memory: Memory | No
         mixed = F.scaled_dot_product_attention(queries, all_keys, all_values, attn_mask=mask, enable_gqa=True)
     else:
         # Written out: on a CPU the fused attention spends more time in its backward pass than all else together.
-        seq, width = queries.shape[-2:]
-        sharing = queries.shape[1] // keys.shape[1]
-        keys, values = keys.repeat_interleave(sharing, 1), values.repeat_interleave(sharing, 1)
-        scores = (queries @ keys.transpose(-1, -2)).float() * width**-0.5
+        kv_heads, seq, width = keys.shape[1:]
+        # The query heads that share a key head are further rows to it.
+        scores = (
+            torch.unflatten(queries, 1, (kv_heads, -1)).flatten(2, 3) @ keys.transpose(-1, -2)
+        ).float() * width**-0.5
         hidden = torch.ones(seq, seq, dtype=torch.bool).triu(1)
-        mixed = scores.masked_fill(hidden, -torch.inf).softmax(-1).to(values.dtype) @ values
+        weights = torch.unflatten(scores, 2, (-1, seq)).masked_fill(hidden, -torch.inf).softmax(-1).to(values.dtype)
+        mixed = torch.unflatten(weights.flatten(2, 3) @ values, 2, (-1, seq)).flatten(1, 2)
     return mixed.transpose(1, 2).flatten(2)
 
 

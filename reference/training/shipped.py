@@ -23,7 +23,7 @@ from reference.training.prompts import default_prompts
 from reference.training.readouts import DepthReader, HuginnReader, OuroReader
 from reference.training.tokenizer import END_OF_TEXT_ID, END_OF_TURN_ID, train_tokenizer
 
-OURO_SHAPE: Final = OuroShape(num_layers=4, num_kv_heads=2)
+OURO_SHAPE: Final = OuroShape(num_layers=3, num_kv_heads=2, intermediate_size=512)
 """Sizes of tiny-ouro."""
 
 HUGINN_SHAPE: Final = HuginnShape(num_core=3)
@@ -37,9 +37,9 @@ _TRANSLATING: Final = (2.0, 5.0, 3.0, 3.0, 3.0, 2.0)
 
 OURO_RECIPE: Final = Recipe(
     stages=(
-        Stage(2600, 10, 112, recurrences=(2,)),
-        Stage(1950, 8, 112, recurrences=(4,), weights=_SORTING),
-        Stage(650, 4, 224, recurrences=(4,), weights=_SORTING),
+        Stage(3200, 10, 112, recurrences=(2,)),
+        Stage(2150, 8, 112, recurrences=(4,), weights=_SORTING),
+        Stage(750, 4, 224, recurrences=(4,), weights=_SORTING),
     ),
     learning_rate=5e-3,
     table_learning_rate=5e-3,

@@ -56,6 +56,13 @@ def test_two_runs_give_the_same_bits(make: Callable[[], Trainee], tokenizer: Tok
         assert torch.equal(tensor, before[name]) is not tensor.requires_grad
 
 
+def test_training_stops_at_once_when_the_loss_is_no_number(tokenizer: Tokenizer) -> None:
+    trainee = _ouro()
+    trainee.parameters["lm_head.weight"].data[0, 0] = torch.nan
+    with pytest.raises(FloatingPointError, match="the loss is nan at step 1"):
+        optimise(trainee, _RECIPE.work(tokenizer), _RECIPE, "test")
+
+
 def test_the_learning_rate_rises_stays_and_falls() -> None:
     rates = [rate_at(step, 1000) for step in range(1000)]
     assert rates[0] == pytest.approx(1 / 80)
