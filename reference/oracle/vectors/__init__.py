@@ -11,6 +11,7 @@ The files lie in `FOLDER` and need no Python to be used. `python -m reference.or
 
 from reference.oracle.vectors.check import Outcome, VectorsVerdict, VectorVerdict, check
 from reference.oracle.vectors.form import FLAGS, FOLDER, Vector
+from reference.oracle.vectors.kind import Kind
 from reference.oracle.vectors.kinds import KINDS, load
 
-__all__ = ["FLAGS", "FOLDER", "KINDS", "Outcome", "Vector", "VectorVerdict", "VectorsVerdict", "check", "load"]
+__all__ = ["FLAGS", "FOLDER", "KINDS", "Kind", "Outcome", "Vector", "VectorVerdict", "VectorsVerdict", "check", "load"]

@@ -44,7 +44,7 @@ class Case:
     """Which weights."""
     prompt: str | tuple[int, ...]
     """Token ids, or a flavour of the shipped models' default prompts."""
-    budget: int = 24
+    budget: int = 12
     """M."""
     full: int | None = None
     """T; None is the model's own."""
@@ -63,19 +63,24 @@ _HUGINN_12: Final = (4, 114, 114, 87, 112, 191, 49, 84, 85, 4, 80, 35)
 
 CASES: Final = (
     *(
-        Case(name=f"tiny-ouro-{flavour}", model="tiny-ouro", prompt=flavour, comment=f"A {flavour} prompt.")
+        Case(name=f"tiny-ouro-{flavour}", model="tiny-ouro", prompt=flavour, budget=24, comment=f"A {flavour} prompt.")
         for flavour in ("chat", "translation", "summarisation", "qa", "arithmetic", "rag")
     ),
     *(
-        Case(name=f"tiny-huginn-{flavour}", model="tiny-huginn", prompt=flavour, comment=f"A {flavour} prompt.")
-        for flavour in ("chat", "translation", "arithmetic")
+        Case(
+            name=f"tiny-huginn-{flavour}",
+            model="tiny-huginn",
+            prompt=flavour,
+            budget=16,
+            comment=f"A {flavour} prompt.",
+        )
+        for flavour in ("chat", "translation")
     ),
     Case(
         name="tiny-huginn-seed-3",
         model="tiny-huginn",
         prompt="chat",
         seed=3,
-        budget=12,
         comment="Another seed of the initial state.",
     ),
     Case(name="ouro-tiny-1", model="ouro-tiny", prompt=(134,), comment="Random weights, a prompt of one token."),
@@ -175,7 +180,7 @@ def _input(case: Case) -> JsonObject:
             {"decoder": "ar", "draft_depth": full, "draft_length": None},
             {"decoder": "dtv", "draft_depth": shallow, "draft_length": 3},
             {"decoder": "wfd", "draft_depth": shallow, "draft_length": None},
-            {"decoder": "wfd", "draft_depth": full - 1, "draft_length": None},
+            {"decoder": "wfd", "draft_depth": -(-full // 2), "draft_length": None},
         ],
     }
 
