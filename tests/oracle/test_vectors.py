@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 
 from reference import ar
 from reference.errors import ParameterError
@@ -187,9 +188,17 @@ HUGINN = vector("numerics/huginn-tiny-zero-state")
 def test_a_number_that_is_off_is_named_with_its_place(
     names: tuple[str, ...], indices: tuple[int, ...], clause: str, place: str
 ) -> None:
-    for change, outcome in ((0.5, Outcome.WRONG), (1e-5, Outcome.EXACT), (float("nan"), Outcome.WRONG)):
+    whole: Any = HUGINN.expected
+    for name in names:
+        whole = whole[name]
+    tolerance = 1e-4 * max(1.0, float(torch.tensor(whole[indices[0]]).abs().max()))
+    for change, outcome in (
+        (1.01 * tolerance, Outcome.WRONG),
+        (0.99 * tolerance, Outcome.EXACT),
+        (float("nan"), Outcome.WRONG),
+    ):
         answer = json.loads(json.dumps(solution(HUGINN)))
-        array = answer
+        array: Any = answer
         for name in names:
             array = array[name]
         for index in indices[:-1]:

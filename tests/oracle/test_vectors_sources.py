@@ -35,17 +35,28 @@ def vector(name: str) -> Vector:
 
 @pytest.mark.spec("MOD-12", "MOD-04")
 @pytest.mark.parametrize(
-    "name,family,state", [("ouro-tiny", "ouro", "hidden"), ("huginn-tiny-zero-state", "huginn", "state")]
+    "name,family,prompt,state", [("ouro-tiny", "ouro", 2, "hidden"), ("huginn-tiny-zero-state", "huginn", 1, "state")]
 )
-def test_states_and_logits_are_those_of_the_official_network(name: str, family: str, state: str) -> None:
+def test_states_and_logits_are_those_of_the_official_network(name: str, family: str, prompt: int, state: str) -> None:
     one, recorded = vector(f"numerics/{name}"), golden(family)
     tokens = one.input["token_ids"]
-    assert recorded.prompt(1)[: len(tokens)] == tokens
+    assert recorded.prompt(prompt)[: len(tokens)] == tokens
     for depth, states in list(enumerate(one.expected["states"]))[1:]:
-        official = recorded.tensor(1, f"{state}.t{depth}")[: len(tokens)]
+        official = recorded.tensor(prompt, f"{state}.t{depth}")[: len(tokens)]
         assert_near(torch.tensor(states), official, 2e-5)
     for depth, logits in enumerate(one.expected["logits"], start=1):
-        assert_near(torch.tensor(logits), recorded.tensor(1, f"logits.t{depth}")[len(tokens) - 1], 2e-4)
+        assert_near(torch.tensor(logits), recorded.tensor(prompt, f"logits.t{depth}")[len(tokens) - 1], 2e-4)
+
+
+@pytest.mark.spec("KV-01", "MOD-12")
+def test_cells_are_those_of_the_official_cache() -> None:
+    expected, recorded = vector("numerics/ouro-tiny").expected, golden("ouro")
+    for name, letter in (("keys", "k"), ("values", "v")):
+        slots = [layer for recurrence in expected[name]["recurrent"] for layer in recurrence]
+        assert len(slots) == 12
+        for slot, cells in enumerate(slots):
+            official = recorded.tensor(2, f"cache.{letter}.{slot}")[:, : len(cells)].transpose(0, 1)
+            assert_near(torch.tensor(cells), official, 2e-5)
 
 
 @pytest.mark.spec("KV-01")

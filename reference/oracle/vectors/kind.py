@@ -78,7 +78,7 @@ def schema_of(kind: Kind) -> JsonObject:
         "properties": properties,
         "required": list(properties),
         "additionalProperties": False,
-        "$defs": {"answer": _object_schema(own_id | kind.answer)},
+        "$defs": {"answer": _object_schema(own_id | dict(kind.answer))},
     }
 
 

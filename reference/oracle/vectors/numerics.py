@@ -48,7 +48,7 @@ class Case:
 
 
 CASES: Final = (
-    Case(name="ouro-tiny", model="ouro-tiny", tokens=(253, 198), comment="Full-stack type: states, logits and cells."),
+    Case(name="ouro-tiny", model="ouro-tiny", tokens=(181, 25), comment="Full-stack type: states, logits and cells."),
     Case(
         name="huginn-tiny-zero-state",
         model="huginn-tiny",
