@@ -102,9 +102,8 @@ def check(answers: str | Iterable[Mapping[str, object]], *, kind: str | None = N
 
 
 def _read(text: str) -> Iterator[Answer]:
-    for number, line in enumerate(text.splitlines(), start=1):
-        if not line.strip():
-            continue
+    numbered = ((number, line) for number, line in enumerate(text.splitlines(), start=1) if line.strip())
+    for number, line in numbered:
         try:
             values = json.loads(line)
         except ValueError as error:
