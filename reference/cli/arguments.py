@@ -50,7 +50,7 @@ examples:
 _GENERATE: Final = "Decode a prompt and print the text that follows it."
 _TRACE: Final = "Decode a prompt and print what happened, one JSON object a line."
 
-_CHECK: Final = "Judge the tokens or the trace of another implementation."
+_CHECK: Final = "Judge another implementation: tokens, a trace, or answers to vectors."
 _BENCH: Final = "Measure speed on the shipped models and write a report."
 
 
