@@ -58,8 +58,9 @@ docs: $(CHECK) ## Build the site into site/
 spec: $(TEST) ## Model-check and prove the specification
 	@$(PYTEST) tests/formal
 
-figures: $(DEMO) ## Write the generated pages again: the walkthrough, the table of clauses
+figures: $(TEST) ## Write the generated pages again: the walkthrough, the cost pages, the table of clauses
 	@$(BIN)/python docs/generate.py
+	@$(BIN)/python docs/generate_cost.py
 	@$(BIN)/python -m spec.table
 
 coverage: $(CHECK) ## Run the whole test suite and report branch coverage

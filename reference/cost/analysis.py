@@ -100,7 +100,7 @@ def batch_crossover(setting: Setting, *, draft_depth: int, acceptance_rate: floa
 
 
 def context_crossover(setting: Setting, *, draft_depth: int, acceptance_rate: float, most: int = 2**20) -> Crossing:
-    """Gives the context from which WFD is no faster than AR: with slots of their own, rows share weights but no cells."""
+    """Gives the context from which WFD is no faster than AR: rows with slots of their own share no cells."""
     return _first_without_gain(lambda context: replace(setting, context=context), draft_depth, acceptance_rate, most)
 
 

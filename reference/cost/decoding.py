@@ -158,9 +158,7 @@ def _waves(setting: Setting, draft_depth: int, acceptance_rate: float) -> TokenC
     recurrence = setting.call(Part.RECURRENT, (num_groups / num_ticks, rows / num_groups))
     readout = setting.call(Part.READOUT, (1.0, readouts / num_meetings))
     prelude = setting.call(Part.PRELUDE, (1.0, starts / num_meetings))
-    return TokenCost(
-        seconds=recurrence * num_ticks + (readout + prelude) * num_meetings, ticks=num_ticks, rows=rows
-    )
+    return TokenCost(seconds=recurrence * num_ticks + (readout + prelude) * num_meetings, ticks=num_ticks, rows=rows)
 
 
 def _ends(setting: Setting) -> Seconds:

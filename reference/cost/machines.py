@@ -1,8 +1,8 @@
 """Machines: what their makers publish, and what software loses on the way to it.
 
 A `Machine` holds published figures, each with its source. `Overheads` holds what no datasheet says: which share of the
-bandwidth is reached, what a kernel costs however little it does, and what it costs the host to launch one. They come from
-reported decoding runs (`reference.cost.paper`) or from a measurement (`reference.cost.measure`).
+bandwidth is reached, what a kernel costs however little it does, and what it costs the host to launch one. They come
+from reported decoding runs (`reference.cost.paper`) or from a measurement (`reference.cost.measure`).
 """
 
 from collections.abc import Mapping
@@ -86,7 +86,7 @@ MACHINES: Final = MappingProxyType(
             memory_bytes=48 * _GIB,
             peak_flops_per_second=MappingProxyType({"bf16": 154.8e12, "fp32": 38.7e12}),
             power_watts=300.0,
-            source="NVIDIA RTX A6000 datasheet (bandwidth, memory, fp32, power); bf16: half of its 309.7 TFLOPS with sparsity",
+            source="NVIDIA RTX A6000 datasheet; bf16: half of its tensor performance, which is with sparsity",
         ),
         "a100": Machine(
             name="NVIDIA A100 80GB SXM",
@@ -102,7 +102,7 @@ MACHINES: Final = MappingProxyType(
             memory_bytes=80 * _GIB,
             peak_flops_per_second=MappingProxyType({"bf16": 989.4e12, "fp32": 66.9e12}),
             power_watts=700.0,
-            source="NVIDIA H100 Tensor Core GPU datasheet; bf16 without sparsity as in the Hopper architecture whitepaper",
+            source="NVIDIA H100 Tensor Core GPU datasheet; bf16 without sparsity, from the architecture whitepaper",
         ),
         "h200": Machine(
             name="NVIDIA H200 SXM",

@@ -25,7 +25,7 @@ class Family(Enum):
     OURO = "ouro"
     """The whole stack is the loop. Each recurrence ends with the final norm; the head is a matrix of its own."""
     HUGINN = "huginn_raven"
-    """Prelude, core, coda. Each recurrence begins with an adapter; the readout has the norm; the head is the embedding."""
+    """Prelude, core, coda. A recurrence begins with an adapter; the readout has the norm; the head is the embedding."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,6 +56,7 @@ class LoopedShape:
     """Layers after the loop."""
     recurrence_depth: int
     """T: recurrences of a finished position."""
+
     @property
     def qkv_size(self) -> int:
         """Width of a row's queries, keys and values together."""
@@ -117,7 +118,7 @@ class LoopedShape:
             sum(fan_in * fan_out for fan_in, fan_out in self.outer_matrices(part)) + self.outer_vector_elements(part)
             for part in Part
         )
-        # Ouro has an embedding beside its head, and the exit gate with its bias, which decoding at full depth never runs.
+        # Ouro has an embedding beside its head, and an exit gate with a bias, which decoding at full depth never runs.
         own = self.vocab_size * self.hidden_size + self.hidden_size + 1 if self.family is Family.OURO else 0
         return layers * layer + outside + own
 
@@ -157,10 +158,7 @@ _HUGINN: Final = LoopedShape(
 )
 
 PRESETS: Final = MappingProxyType(
-    {
-        shape.name: shape
-        for shape in (replace(_OURO, name="ouro-1.4b", recurrent_layers=24), _OURO, _HUGINN)
-    }
+    {shape.name: shape for shape in (replace(_OURO, name="ouro-1.4b", recurrent_layers=24), _OURO, _HUGINN)}
 )
 """The published models by name. Source: their `config.json`."""
 

@@ -31,7 +31,7 @@ def shape(model: Ouro | Huginn) -> LoopedShape:
 
 
 @dataclass
-class Tally(TorchDispatchMode):
+class Tally(TorchDispatchMode):  # type: ignore[no-untyped-call]  # torch does not say
     """Counts what products touch: those with weights (`mm`, `addmm`) and those of attention (`bmm`)."""
 
     linear_flops: int = 0
@@ -43,10 +43,14 @@ class Tally(TorchDispatchMode):
 
     def __post_init__(self) -> None:
         """Starts at zero."""
-        super().__init__()
+        super().__init__()  # type: ignore[no-untyped-call]  # torch does not say
 
     def __torch_dispatch__(
-        self, func: Any, types: Any, args: Sequence[Any] = (), kwargs: Mapping[str, Any] | None = None  # noqa: ANN401
+        self,
+        func: Any,  # noqa: ANN401 - the interface of torch
+        types: Any,  # noqa: ANN401
+        args: Sequence[Any] = (),
+        kwargs: Mapping[str, Any] | None = None,
     ) -> Any:  # noqa: ANN401 - the interface of torch
         """Runs an operation and counts it."""
         del types
@@ -89,7 +93,8 @@ def tally(model: Ouro | Huginn, part: Part, positions: Sequence[int], depths: Se
     kv = cache(model)
     states = torch.ones(len(positions), model.hidden_size, dtype=DTYPE)
     ids = torch.zeros(len(positions), dtype=torch.int64)
-    with Tally() as counted:
+    counted = Tally()
+    with counted:
         match part:
             case Part.PRELUDE:
                 model.prelude(ids, kv.rows(CellPart.PRELUDE, positions, depths))
