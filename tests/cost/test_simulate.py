@@ -41,7 +41,7 @@ def _ar(stopping: object, *, depth: int) -> AR:
 def test_wfd_takes_the_closed_form_within_sampling_error(model: str, slots: int | None, alpha: float) -> None:
     base, draft_depth = MODELS[model]
     one = setting(base.shape.name, slots=slots)
-    full, num_tokens = one.shape.recurrence_depth, 1500
+    full, num_tokens = one.shape.recurrence_depth, 600
     make = partial(WFD, full, draft_depth)
     run = simulate(one, make, [Bernoulli(alpha, seed=3)], num_tokens=num_tokens)
     price = decoding.wave(one, draft_depth=draft_depth)
@@ -58,7 +58,7 @@ def test_wfd_takes_the_closed_form_within_sampling_error(model: str, slots: int 
 @every_model
 def test_dtv_takes_the_closed_form_within_sampling_error(model: str, gamma: int) -> None:
     one, draft_depth = MODELS[model]
-    alpha, num_tokens, seeds = 0.9, 400, range(4)
+    alpha, num_tokens, seeds = 0.9, 200, range(3)
     make = partial(DtV, one.shape.recurrence_depth, draft_depth, gamma)
     runs = [simulate(one, make, [Bernoulli(alpha, seed)], num_tokens=num_tokens) for seed in seeds]
     mean = sum(run.seconds_per_token for run in runs) / len(runs)
@@ -73,13 +73,12 @@ def test_an_undisturbed_wave_is_a_restart_and_then_blocks_of_d_ticks(full: int, 
     draft = min(draft, full)
     one = resized(setting("ouro-2.6b", slots=None if slots is None else min(slots, full)), recurrence_depth=full)
     make = partial(WFD, full, draft)
-    short, long = (simulate(one, make, [Bernoulli(1.0)], num_tokens=n) for n in (40, 60))
+    short, long = (simulate(one, make, [Bernoulli(1.0)], num_tokens=n) for n in (16, 21))
     price = decoding.wave(one, draft_depth=draft)
-    # The first waves and the last tokens are the same in both runs; 20 more tokens are 20 running blocks.
-    assert long.seconds.total - short.seconds.total == pytest.approx(20 * price.running.seconds.total)
-    never = simulate(one, make, [Bernoulli(0.0)], num_tokens=100).seconds.total
-    fewer = simulate(one, make, [Bernoulli(0.0)], num_tokens=80).seconds.total
-    assert never - fewer == pytest.approx(20 * price.restart.seconds.total)
+    # The first waves and the last tokens are the same in both runs; 5 more tokens are 5 running blocks.
+    assert long.seconds.total - short.seconds.total == pytest.approx(5 * price.running.seconds.total)
+    more, fewer = (simulate(one, make, [Bernoulli(0.0)], num_tokens=n) for n in (15, 11))
+    assert more.seconds.total - fewer.seconds.total == pytest.approx(4 * price.restart.seconds.total)
 
 
 @pytest.mark.parametrize("model,batch,tolerance", [("ouro", 4, 0.02), ("ouro", 16, 0.03), ("huginn", 8, 0.03)])
@@ -88,7 +87,7 @@ def test_a_batch_of_waves_takes_what_their_mean_rows_say(model: str, batch: int,
     one = setting(base.shape.name, batch=batch)
     make = partial(WFD, one.shape.recurrence_depth, draft_depth)
     acceptances = [Bernoulli(0.9, seed) for seed in range(batch)]
-    run = simulate(one, make, acceptances, num_tokens=200)
+    run = simulate(one, make, acceptances, num_tokens=120)
     expected = decoding.wfd(one, draft_depth=draft_depth, acceptance_rate=run.acceptance_rate)
     # All sequences must be running for a batch to be full: count the time of calls, not of the stragglers.
     per_call = run.seconds.total / run.num_calls
