@@ -194,7 +194,7 @@ def calibration_page(path: Path) -> str:
     title = (
         "# How far off is the model on a CPU?\n\n"
         "A roofline and a launch overhead, measured on one machine, against recurrent calls measured on it. The model "
-        "is one core layer of Huginn-3.5B with random weights, more than any cache holds, so that they come from memory. "
+        "is one core layer of Huginn-3.5B with random weights, more than any cache holds, so they come from memory. "
         "Nothing is fitted to the calls.\n\n"
     )
     how = (

@@ -353,7 +353,7 @@ def _sweep(name: str, given: CostArguments) -> dict[float, tuple[float, ...]]:
         varied = changes[name](value)
         setting = _setting(varied)
         plain, *others = (way.cost(setting).seconds.total for way in _ways(varied, setting.shape))
-        swept[value] = tuple(plain / other for other in others)
+        swept[float(value)] = tuple(plain / other for other in others)
     return swept
 
 
