@@ -175,8 +175,7 @@ class _Drawn(Mapping[str, Tensor]):
         self._generator = torch.Generator().manual_seed(0)
 
     def __getitem__(self, name: str) -> Tensor:
-        shape = self._shapes[name]
-        return torch.empty(shape, dtype=self._dtype).uniform_(-0.01, 0.01, generator=self._generator)
+        return torch.rand(self._shapes[name], dtype=self._dtype, generator=self._generator)
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._shapes)

@@ -76,7 +76,7 @@ class Recorded:
 
     @classmethod
     def of(cls, events: Iterable[Event]) -> "Recorded":
-        """Reads the verdicts of a run of WFD, which judges every token but the first after the prefill's.
+        """Reads the verdicts of a run of WFD, which judges the draft of every token from the second on but the last.
 
         Raises:
             ParameterError: If nothing was judged.

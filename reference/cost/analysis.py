@@ -33,7 +33,13 @@ def best_draft_length(setting: Setting, *, draft_depth: int, acceptance_rate: fl
         cost = dtv(setting, draft_depth=draft_depth, draft_length=draft_length, acceptance_rate=acceptance_rate)
         return cost.seconds.total
 
-    return min(range(1, _LONGEST_DRAFT + 1), key=seconds)
+    best = seconds(1)
+    for longer in range(2, _LONGEST_DRAFT + 1):
+        time = seconds(longer)
+        if time >= best:
+            return longer - 1
+        best = time
+    return _LONGEST_DRAFT
 
 
 def draft_length_regret(setting: Setting, *, draft_depth: int, assumed_rate: float, acceptance_rate: float) -> float:

@@ -86,6 +86,7 @@ def _style() -> AbstractContextManager[None]:
     """Sets how figures look, for as long as one is drawn."""
     return rc_context(
         {
+            "axes.axisbelow": True,
             "axes.grid": True,
             "axes.spines.right": False,
             "axes.spines.top": False,

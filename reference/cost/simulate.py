@@ -31,7 +31,7 @@ class Simulated:
     counts: tuple[Counts, ...]
     """Totals of each sequence."""
     num_calls: int
-    """Recurrent calls, in each of which all unfinished sequences took part."""
+    """Recurrent calls; in each all sequences took part that had not finished."""
 
     @property
     def tokens(self) -> int:
@@ -77,6 +77,7 @@ def simulate(
     *,
     num_tokens: int,
     prompt_length: int | None = None,
+    most_calls: int | None = None,
 ) -> Simulated:
     """Decodes sequences together, one for each acceptance process, and adds up what their calls take.
 
@@ -87,6 +88,7 @@ def simulate(
         num_tokens: Tokens of each sequence, the prefill's included.
         prompt_length: Tokens before them: attention then reads what a real run would have by then. None keeps the
             context at that of `setting`, as the closed forms have it.
+        most_calls: Recurrent calls after which to stop, finished or not; None goes on to the end.
     """
     start = 1 if prompt_length is None else prompt_length
     limits = Stopping(prompt_length=start, max_new_tokens=num_tokens, context_length=start + num_tokens)
@@ -99,6 +101,8 @@ def simulate(
     # The lane of the first token: its prelude belongs to decoding, as in COST-02.
     seconds, num_calls = clock.time(Part.PRELUDE, [_injected(one.events) for one in sequences]), 0
     while running := [one for one in sequences if one.state.finish_reason is None]:
+        if num_calls == most_calls:
+            break
         ticks = [one.schedule.plan(one.state) for one in running]
         seconds = seconds + clock.time(Part.RECURRENT, [tick.lanes for tick in ticks])
         seconds = seconds + clock.time(Part.READOUT, [[due.lane for due in tick.readouts] for tick in ticks])

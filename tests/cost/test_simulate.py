@@ -81,19 +81,17 @@ def test_an_undisturbed_wave_is_a_restart_and_then_blocks_of_d_ticks(full: int, 
     assert more.seconds.total - fewer.seconds.total == pytest.approx(4 * price.restart.seconds.total)
 
 
-@pytest.mark.parametrize("model,batch,tolerance", [("ouro", 4, 0.02), ("ouro", 16, 0.03), ("huginn", 8, 0.03)])
-def test_a_batch_of_waves_takes_what_their_mean_rows_say(model: str, batch: int, tolerance: float) -> None:
+@pytest.mark.parametrize("model,batch,num_calls", [("ouro", 4, 600), ("ouro", 16, 300), ("huginn", 8, 600)])
+def test_a_batch_of_waves_takes_what_their_mean_rows_say(model: str, batch: int, num_calls: int) -> None:
     base, draft_depth = MODELS[model]
     one = setting(base.shape.name, batch=batch)
     make = partial(WFD, one.shape.recurrence_depth, draft_depth)
     acceptances = [Bernoulli(0.9, seed) for seed in range(batch)]
-    run = simulate(one, make, acceptances, num_tokens=120)
+    run = simulate(one, make, acceptances, num_tokens=num_calls + 2, most_calls=num_calls)
+    assert run.num_calls == num_calls
     expected = decoding.wfd(one, draft_depth=draft_depth, acceptance_rate=run.acceptance_rate)
-    # All sequences must be running for a batch to be full: count the time of calls, not of the stragglers.
-    per_call = run.seconds.total / run.num_calls
-    full_share = sum(c.ticks for c in run.counts) / (batch * run.num_calls)
-    assert full_share > 0.85
-    assert per_call == pytest.approx(expected.seconds.total / expected.ticks, rel=tolerance + 1 - full_share)
+    # All waves start together, so the first ticks are narrower than the mean.
+    assert run.seconds.total / num_calls == pytest.approx(expected.seconds.total / expected.ticks, rel=0.03)
 
 
 def test_ar_and_dtv_in_step_take_the_closed_form_with_a_batch() -> None:
@@ -123,7 +121,8 @@ def test_a_record_of_a_real_run_costs_what_the_run_counted() -> None:
     assert run.counts[0].ticks == out.counts.ticks
     assert run.counts[0].lane_ticks == out.counts.lane_ticks
     judged = [event for event in out.events if isinstance(event, Accept | Reject)]
-    assert len(recorded.verdicts) == len(judged) == out.counts.committed - 1
+    # The prefill's token was not drafted; the last one's draft could have led to nothing and was never injected.
+    assert len(recorded.verdicts) == len(judged) == out.counts.committed - 2
     assert recorded.accepts(len(judged) + 1) == recorded.accepts(1)
 
 
