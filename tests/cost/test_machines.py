@@ -79,6 +79,8 @@ def test_copied_cells_move_three_times_and_captured_ones_to_the_end_of_the_buffe
     shared = ONE.call(Part.RECURRENT, together).cells
     assert copied == pytest.approx(3 * in_place, rel=0.01)  # less the four cells that are written
     assert in_place == pytest.approx(4 * shared, rel=0.01)
+    two, one = (ONE.call(Part.RECURRENT, (slots, 1.0)).cells for slots in (2.0, 1.0))
+    assert two == pytest.approx(6 * one, rel=0.01)  # a single slot is read where it is
     padded = replace(ONE, software=replace(FUSED, captured_cells=4 * ONE.context)).call(Part.RECURRENT, own).cells
     assert padded == pytest.approx(4 * in_place, rel=0.01)
 
