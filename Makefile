@@ -61,8 +61,9 @@ spec: $(TEST) ## Model-check and prove the specification
 vectors: $(DEMO) ## Write the conformance vectors again, after a change of rules or weights
 	@OMP_NUM_THREADS=1 $(BIN)/python -m reference.oracle.vectors
 
-figures: $(DEMO) ## Write the generated pages again: the walkthrough, the table of clauses
+figures: $(TEST) ## Write the generated pages again: the walkthrough, the cost pages, the table of clauses
 	@$(BIN)/python docs/generate.py
+	@$(BIN)/python docs/generate_cost.py
 	@$(BIN)/python -m spec.table
 
 coverage: $(CHECK) ## Run the whole test suite and report branch coverage
