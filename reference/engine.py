@@ -81,8 +81,8 @@ class Options(TypedDict, total=False):
     kv_dtype: torch.dtype | None
     """Type of the KV cells; None, the default, is the model's own. Any other makes the result approximate (KV-09)."""
     kv_slots: KVSlots
-    """Slots that the recurrences of a layer share, taken in turn, or a strategy of Huginn's code by name (SHR-02); None,
-    the default, is one for each recurrence. Fewer make the result approximate (SHR-11)."""
+    """Slots that a layer's recurrences share, taken in turn, or the name of a strategy of Huginn's code (SHR-02). None,
+    the default, is one for each recurrence; fewer make the result approximate (SHR-11)."""
     provenance: bool
     """Records who wrote each KV cell and raises on a stale read; off by default, slow."""
     keep_logits: bool
