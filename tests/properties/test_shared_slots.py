@@ -1,6 +1,4 @@
-"""Runs with shared KV slots: AR with the same slots where the spec says so, and something else from the first place on
-where it may be.
-"""
+"""Runs with shared KV slots: AR with the same slots where the spec says so, and another result where it may be."""
 
 import math
 from functools import cache
