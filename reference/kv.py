@@ -147,11 +147,12 @@ class KVCache:
 
     def fill(self, positions: Iterable[int], value: float) -> None:
         """Overwrites all cells at `positions`; with NaN this shows that nobody reads them (KV-05)."""
-        for position in positions:
-            for keys in self._keys.values():
-                keys[..., position] = value
-            for values in self._values.values():
-                values[:, :, :, position] = value
+        chosen = list(positions)
+        if chosen:
+            cells = as_slice(chosen) or torch.tensor(chosen, device=self._positions.device)
+            for keys, values in zip(self._keys.values(), self._values.values(), strict=True):
+                keys[..., cells] = value
+                values[:, :, :, cells] = value
 
     def cells(
         self, part: Part, positions: slice, *, recurrence: int = 0
