@@ -7,6 +7,7 @@ run mean anything.
 """
 
 import argparse
+import hashlib
 import json
 import statistics
 import sys
@@ -24,6 +25,7 @@ from reference import ar, dtv, models, wfd
 from reference.engine import Output
 from reference.kv import KVCache
 from reference.models import Huginn, HuginnConfig, Ouro
+from reference.models.shipped import folder_of
 from reference.models.tokenizer import load_tokenizer
 from reference.provenance import Part
 from reference.schedule import default_draft_depth
@@ -125,6 +127,12 @@ def agreement(
                 for decoder in DECODERS
             ]
     return found
+
+
+def weights_digest(name: str) -> str:
+    """Gives the SHA-256 of a shipped model's weights, so that figures can be told to be of other ones."""
+    files = sorted(folder_of(name).glob("*.safetensors"))
+    return hashlib.sha256(b"".join(file.read_bytes() for file in files)).hexdigest()
 
 
 def budgets(recurrence_depth: int) -> list[int]:
@@ -338,8 +346,19 @@ def main(argv: Sequence[str] | None = None) -> int:
         found = _all_ticks(longest=arguments.longest, repeats=arguments.repeats)
     kept: Mapping[str, object] = json.loads(arguments.json.read_text()) if arguments.json.exists() else {}
     written = {**kept, arguments.what: [asdict(row) for row in found]}
-    arguments.json.write_text(json.dumps(written, indent=1) + "\n", encoding="utf-8")
+    if arguments.what == "agreement":
+        written["weights"] = {name: weights_digest(name) for name in models.SHIPPED}
+    arguments.json.write_text(_one_row_a_line(written), encoding="utf-8")
     return 0
+
+
+def _one_row_a_line(figures: Mapping[str, object]) -> str:
+    """Writes JSON that a person can compare: a line for every row of a table."""
+    parts = []
+    for name, content in figures.items():
+        rows = ",\n".join(f"  {json.dumps(row)}" for row in content) if isinstance(content, list) else None
+        parts.append(f'"{name}": ' + (f"[\n{rows}\n]" if rows else json.dumps(content)))
+    return "{\n" + ",\n".join(parts) + "\n}\n"
 
 
 def _all_ticks(*, longest: int, repeats: int) -> list[Timed]:

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from functools import cache
-from typing import Final
+from typing import Any, Final
 
 import pytest
 import torch
@@ -33,8 +33,8 @@ def model(family: str, seed: int = 0) -> LoopedModel:
 
 def run(decoder: str, family: str, kv_slots: int | str | None, *, seed: int = 0, **options: object) -> Output:
     """Decodes twelve tokens, every row alone, and checks every read."""
-    options = {"arithmetic": "exact", "provenance": True, "max_new_tokens": 12} | options
-    return decode(decoder, model(family, seed), PROMPT, kv_slots=kv_slots, keep_logits=True, **options)
+    given: dict[str, Any] = {"arithmetic": "exact", "provenance": True, "max_new_tokens": 12} | options
+    return decode(decoder, model(family, seed), PROMPT, kv_slots=kv_slots, keep_logits=True, **given)
 
 
 any_family = pytest.mark.parametrize("family", ["ouro", "huginn"])

@@ -32,8 +32,8 @@ def model(family: str, seed: int = 0) -> LoopedModel:
 
 def run(decoder: str, family: str, kv_slots: int | str | None, *, seed: int = 0, **options: Any) -> Output:  # noqa: ANN401
     """Decodes twelve tokens, every row alone."""
-    options = {"arithmetic": "exact", "max_new_tokens": 12} | options
-    return decode(decoder, model(family, seed), PROMPT, kv_slots=kv_slots, keep_logits=True, **options)
+    given: dict[str, Any] = {"arithmetic": "exact", "max_new_tokens": 12} | options
+    return decode(decoder, model(family, seed), PROMPT, kv_slots=kv_slots, keep_logits=True, **given)
 
 
 any_family = pytest.mark.parametrize("family", ["ouro", "huginn"])

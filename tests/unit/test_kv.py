@@ -21,7 +21,9 @@ CPU = torch.device("cpu")
 SHAPES = KVShapes(prelude_layers=1, recurrent_layers=2, coda_layers=1, kv_heads=2, head_dim=3)
 
 
-def cache_of(shapes: KVShapes = SHAPES, *, recurrence_depth: int = 3, spacing: int = 1, **options: bool) -> KVCache:
+def cache_of(
+    shapes: KVShapes = SHAPES, *, recurrence_depth: int = 3, spacing: int = 1, provenance: bool = False
+) -> KVCache:
     return KVCache(
         shapes,
         recurrence_depth=recurrence_depth,
@@ -29,7 +31,7 @@ def cache_of(shapes: KVShapes = SHAPES, *, recurrence_depth: int = 3, spacing: i
         dtype=torch.float64,
         device=CPU,
         spacing=spacing,
-        **options,
+        provenance=provenance,
     )
 
 
