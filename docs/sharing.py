@@ -53,7 +53,7 @@ def _setting(rows: Sequence[Row], name: str) -> str:
 def _finding(rows: Sequence[Row], name: str) -> str:
     """Says how many answers of AR are right with own slots and with fewer."""
     mine = [row for row in rows if (row["model"], row["decoder"]) == (name, "ar")]
-    right = {slots: 0 for slots in dict.fromkeys(row["kv_slots"] for row in mine)}
+    right = dict.fromkeys(dict.fromkeys(row["kv_slots"] for row in mine), 0)
     for row in mine:
         right[row["kv_slots"]] += row["num_right"]
     *fewer, own = right
