@@ -27,6 +27,7 @@ from reference.models.protocol import LoopedModel
 from reference.provenance import Part
 from reference.sampling import check_state_options, greedy
 from reference.schedule import Commit, Event, Events, Flush, Inject, Lane, Schedule, begin
+from reference.sharing import KVSlots, SlotMap, approximation, slot_map
 from reference.states import LaneRows
 from reference.stopping import FinishReason, Stopping
 
@@ -41,7 +42,7 @@ class Arithmetic(StrEnum):
 
 
 class Exactness(StrEnum):
-    """Whether a result may differ from AR's with the model's own KV cells (KV-09)."""
+    """Whether a result may differ from AR's with the model's own KV cells (KV-09, SHR-11)."""
 
     EXACT = "exact"
     """Nothing was approximated."""
@@ -79,6 +80,9 @@ class Options(TypedDict, total=False):
     """Factor on that state; 1.0 by default, 0 gives zeros (MOD-07)."""
     kv_dtype: torch.dtype | None
     """Type of the KV cells; None, the default, is the model's own. Any other makes the result approximate (KV-09)."""
+    kv_slots: KVSlots
+    """Slots that a layer's recurrences share, taken in turn, or the name of a strategy of Huginn's code (SHR-02). None,
+    the default, is one for each recurrence; fewer make the result approximate (SHR-11)."""
     provenance: bool
     """Records who wrote each KV cell and raises on a stale read; off by default, slow."""
     keep_logits: bool
@@ -106,9 +110,9 @@ class Output:
     kv_bytes: int
     """Bytes allocated for KV cells."""
     exactness: Exactness
-    """`"exact"`, or `"approximate"` if the run was asked to save memory at the price of accuracy (KV-09)."""
+    """`"exact"`, or `"approximate"` if the run saved memory at the price of accuracy (KV-09, SHR-11)."""
     exactness_reason: str
-    """What was approximated; empty if nothing was."""
+    """What was approximated, and whether the result is that of AR with the same cells; empty if nothing was."""
 
     @property
     def acceptance_rate(self) -> float:
@@ -139,6 +143,7 @@ class Decoding:
         state_seed: int = 0,
         state_scale: float = 1.0,
         kv_dtype: torch.dtype | None = None,
+        sharing: SlotMap | None = None,
         provenance: bool = False,
         keep_logits: bool = False,
         tracer: Callable[[Event], None] = ignore,
@@ -148,6 +153,7 @@ class Decoding:
         self._schedule = schedule
         self._arithmetic = arithmetic
         self._keep_logits = keep_logits
+        self._sharing = sharing if sharing is not None and sharing.is_shared else None  # else as without (SHR-06)
         self._tracer = tracer
         self._verdicts: dict[int, _Verdict] = {}
         self._committed: list[tuple[int, _Verdict]] = []
@@ -164,6 +170,7 @@ class Decoding:
             dtype=model.dtype if kv_dtype is None else kv_dtype,
             device=model.device,
             spacing=schedule.draft_depth,
+            sharing=self._sharing,
             provenance=provenance,
         )
         self._rows = LaneRows(num_positions, model.hidden_size, dtype=model.dtype, device=model.device)
@@ -195,18 +202,24 @@ class Decoding:
     def output(self) -> Output:
         """Gives the result of a finished decoding."""
         assert self.state.finish_reason is not None, "step until is_finished"
-        approximation = "" if self.kv.dtype == self._model.dtype else f"KV cells are {self.kv.dtype} (KV-09)"
+        counts = count(self.events)
+        approximations = [] if self.kv.dtype == self._model.dtype else [f"KV cells are {self.kv.dtype} (KV-09)"]
+        if self._sharing is not None and counts.ticks:
+            decoder, draft_depth = self._schedule.name, self._schedule.draft_depth
+            approximations.append(
+                approximation(self._sharing, decoder=decoder, draft_depth=draft_depth, num_accepted=counts.accepted)
+            )
         no_logits = torch.empty(0, self._model.vocab_size, dtype=self._model.dtype, device=self._model.device)
         return Output(
             token_ids=[token for token, _ in self._committed],
             finish_reason=self.state.finish_reason,
-            counts=count(self.events),
+            counts=counts,
             events=self.events,
             margins=[verdict.margin for _, verdict in self._committed],
             logits=torch.cat((no_logits, *(v.logits for _, v in self._committed))) if self._keep_logits else None,
             kv_bytes=self.kv.num_bytes,
-            exactness=Exactness.APPROXIMATE if approximation else Exactness.EXACT,
-            exactness_reason=approximation,
+            exactness=Exactness.APPROXIMATE if approximations else Exactness.EXACT,
+            exactness_reason="; ".join(approximations),
         )
 
     def _prefill(self, prompt_ids: Sequence[int]) -> int:
@@ -293,6 +306,7 @@ def generate(  # noqa: PLR0913 - the options of `Options`, each by name
     state_seed: int = 0,
     state_scale: float = 1.0,
     kv_dtype: torch.dtype | None = None,
+    kv_slots: KVSlots = None,
     provenance: bool = False,
     keep_logits: bool = False,
     tracer: Callable[[Event], None] = ignore,
@@ -310,6 +324,7 @@ def generate(  # noqa: PLR0913 - the options of `Options`, each by name
         state_seed: Seed of the initial state.
         state_scale: Scale of the initial state.
         kv_dtype: Type of the KV cells.
+        kv_slots: KV slots that recurrences share.
         provenance: Whether to check every read of KV cells.
         keep_logits: Whether to keep the logits of committed tokens.
         tracer: Receives every event.
@@ -334,6 +349,7 @@ def generate(  # noqa: PLR0913 - the options of `Options`, each by name
         stop_ids=stop_ids_of(eos_token_id, model),
     )
     schedule = make_schedule(recurrence_depth=depth, stopping=stopping)
+    sharing = slot_map(kv_slots, recurrence_depth=depth, recurrent_layers=model.kv_shapes.recurrent_layers)
     if depth > model.recurrence_depth:
         message = f"recurrence_depth={depth} is deeper than the model was trained for ({model.recurrence_depth})"
         warnings.warn(message, UserWarning, stacklevel=3)  # at the caller of `wfd.generate`
@@ -345,6 +361,7 @@ def generate(  # noqa: PLR0913 - the options of `Options`, each by name
         state_seed=state_seed,
         state_scale=state_scale,
         kv_dtype=kv_dtype,
+        sharing=sharing,
         provenance=provenance,
         keep_logits=keep_logits,
         tracer=tracer,

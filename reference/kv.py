@@ -5,11 +5,13 @@ the one place where the cells are written. A model hands its queries, keys and v
 writes the rows' cells and then attends, so that all writes of a call come before its reads.
 
 Nothing is ever erased for correctness: a row reads only cells that the current incarnation of each position has written
-(KV-03, KV-05). Keys are stored head_dim-major and values position-major, since both products of attention with few
-queries then run along contiguous memory.
+(KV-03, KV-05). Where recurrences share a slot, its cells hold what was written last, and the rows of a call that read
+the same slot are one causal attention (SHR-05). Keys are stored head_dim-major and values position-major, since both
+products of attention with few queries then run along contiguous memory.
 """
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from functools import cached_property
 from typing import Protocol, runtime_checkable
 
@@ -21,6 +23,7 @@ from reference.axes import Attended, KeysOrValues, Mask, Positions, Queries
 from reference.dtypes import converted, wide_dtype
 from reference.models.protocol import KVShapes
 from reference.provenance import Part, Provenance
+from reference.sharing import SlotMap
 from reference.spans import as_slice, is_run
 
 
@@ -48,6 +51,7 @@ class KVCache:
         dtype: torch.dtype,
         device: torch.device,
         spacing: int = 1,
+        sharing: SlotMap | None = None,
         provenance: bool = False,
     ) -> None:
         """Allocates zeroed cells.
@@ -60,6 +64,7 @@ class KVCache:
             device: Where the cells live.
             spacing: Depth between neighbouring lanes of a wavefront (d). It only sets the order of slots in memory,
                 so that the slots one tick touches lie side by side.
+            sharing: Which recurrences share a slot (SHR-02); by default none does.
             provenance: Whether to record who wrote each cell and to raise on a stale read; slow, for tests.
         """
         self.shapes = shapes
@@ -70,18 +75,32 @@ class KVCache:
         self._keys: dict[Part, Tensor] = {}
         self._values: dict[Part, Tensor] = {}
         heads, size = shapes.kv_heads, shapes.head_dim
+        # A wavefront's lanes, oldest first, run recurrences r, r - d, r - 2d, ...: list them in just that order.
+        order = sorted(range(recurrence_depth), key=lambda r: ((recurrence_depth - 1 - r) % spacing, -r))
+        self._slot_of_recurrence = tuple(order.index(recurrence) for recurrence in range(recurrence_depth))
+        self._are_shared = sharing is not None
+        self._across_layers: SlotMap | None = None
+        recurrent_layers = shapes.recurrent_layers
+        if sharing is not None:
+            if sharing.by_recurrence is None:  # then all layers' slots are numbered together, as if of one layer
+                self._across_layers, recurrent_layers = sharing, 1
+            self._slot_of_recurrence = sharing.by_recurrence or sharing.by_step
         for part, layers, slots in (
             (Part.PRELUDE, shapes.prelude_layers, 1),
-            (Part.RECURRENT, shapes.recurrent_layers, recurrence_depth),
+            (Part.RECURRENT, recurrent_layers, len(set(self._slot_of_recurrence))),
             (Part.CODA, shapes.coda_layers, 1),
         ):
             self._keys[part] = torch.zeros(layers, slots, heads, size, num_positions, dtype=dtype, device=device)
             self._values[part] = torch.zeros(layers, slots, heads, num_positions, size, dtype=dtype, device=device)
-        # A wavefront's lanes, oldest first, run recurrences r, r - d, r - 2d, ...: list them in just that order.
-        order = sorted(range(recurrence_depth), key=lambda r: ((recurrence_depth - 1 - r) % spacing, -r))
-        self._slot_of_recurrence = tuple(order.index(recurrence) for recurrence in range(recurrence_depth))
         self.provenance = (
-            Provenance(shapes, recurrence_depth=recurrence_depth, num_positions=num_positions) if provenance else None
+            Provenance(
+                replace(shapes, recurrent_layers=recurrent_layers),
+                recurrence_depth=recurrence_depth,
+                num_positions=num_positions,
+                slots=self._slot_of_recurrence if self._are_shared else None,
+            )
+            if provenance
+            else None
         )
 
     @property
@@ -99,9 +118,13 @@ class KVCache:
         """
         if part is not Part.RECURRENT:
             return _OneSlotRows(self, part, positions, depths, 0)
+        if self._across_layers is not None:
+            return _RowsAcrossLayers(self, part, positions, depths, self._across_layers)
         slots = [self._slot_of_recurrence[depth] for depth in depths]
         if slots.count(slots[0]) == len(slots):
             return _OneSlotRows(self, part, positions, depths, slots[0])
+        if self._are_shared:
+            return _GroupedRows(self, part, positions, depths, slots)
         if is_run(slots) and is_run(positions):
             return _WavefrontRows(self, part, positions, depths, slots[0])
         return _SeparateRows(self, part, positions, depths, slots)
@@ -124,11 +147,12 @@ class KVCache:
 
     def fill(self, positions: Iterable[int], value: float) -> None:
         """Overwrites all cells at `positions`; with NaN this shows that nobody reads them (KV-05)."""
-        for position in positions:
-            for keys in self._keys.values():
-                keys[..., position] = value
-            for values in self._values.values():
-                values[:, :, :, position] = value
+        chosen = list(positions)
+        if chosen:
+            cells = as_slice(chosen) or torch.tensor(chosen, device=self._positions.device)
+            for keys, values in zip(self._keys.values(), self._values.values(), strict=True):
+                keys[..., cells] = value
+                values[:, :, :, cells] = value
 
     def cells(
         self, part: Part, positions: slice, *, recurrence: int = 0
@@ -140,9 +164,13 @@ class KVCache:
             positions: Which positions.
             recurrence: Which recurrence, 0-based; recurrent block only.
         """
+        keys, values = self._keys[part], self._values[part]
+        if part is Part.RECURRENT and self._across_layers is not None:
+            layers = self._across_layers.recurrent_layers
+            slots = list(self._across_layers.by_step[recurrence * layers : (recurrence + 1) * layers])
+            return keys[0, slots, :, :, positions].transpose(-1, -2).clone(), values[0, slots, :, positions].clone()
         slot = self._slot_of_recurrence[recurrence] if part is Part.RECURRENT else 0
-        keys = self._keys[part][:, slot, :, :, positions].transpose(-1, -2)
-        return keys.clone(), self._values[part][:, slot, :, positions].clone()
+        return keys[:, slot, :, :, positions].transpose(-1, -2).clone(), values[:, slot, :, positions].clone()
 
 
 class _KnownRows:
@@ -266,6 +294,53 @@ class _WavefrontRows(_KnownRows):
             split=(num_rows, kv_heads),
         )
         return attended.view(num_rows, -1)
+
+
+class _GroupedRows(_KnownRows):
+    """Rows of which some share a slot: one causal attention for every slot, over all its rows (SHR-05).
+
+    Each slot's rows write before they read. That is as good as all rows writing first: what the rows of one slot write,
+    the rows of another never read.
+    """
+
+    def __init__(
+        self, cache: KVCache, part: Part, positions: Sequence[int], depths: Sequence[int], slots: Sequence[int]
+    ) -> None:
+        super().__init__(cache, part, positions, depths)
+        rows_of: dict[int, list[int]] = {}
+        for row, slot in enumerate(slots):
+            rows_of.setdefault(slot, []).append(row)
+        self._groups = [
+            (
+                as_slice(rows) or torch.tensor(rows, device=self._all_positions.device),
+                _OneSlotRows(cache, part, [positions[row] for row in rows], [depths[row] for row in rows], slot),
+            )
+            for slot, rows in rows_of.items()
+        ]
+
+    def attend(self, layer: int, query: Queries, key: KeysOrValues, value: KeysOrValues, *, scale: float) -> Attended:
+        """Writes every row's cell, then attends each row to the slot at positions up to its own."""
+        attended = query.new_empty(len(query), query[0].numel())
+        for rows, group in self._groups:
+            attended[rows] = group.attend(layer, query[rows], key[rows], value[rows], scale=scale)
+        return attended
+
+
+class _RowsAcrossLayers(_KnownRows):
+    """Rows where a slot is shared between layers: a layer finds its slots anew, all numbered as if of one layer."""
+
+    def __init__(
+        self, cache: KVCache, part: Part, positions: Sequence[int], depths: Sequence[int], sharing: SlotMap
+    ) -> None:
+        super().__init__(cache, part, positions, depths)
+        self._cache, self._sharing = cache, sharing
+
+    def attend(self, layer: int, query: Queries, key: KeysOrValues, value: KeysOrValues, *, scale: float) -> Attended:
+        """Writes every row's cell, then attends each row to its slot of this layer at positions up to its own."""
+        steps = [depth * self._sharing.recurrent_layers + layer for depth in self._depths]
+        slots = [self._sharing.by_step[step] for step in steps]
+        rows = _GroupedRows(self._cache, self._part, self._where, steps, slots)
+        return rows.attend(0, query, key, value, scale=scale)
 
 
 class _SeparateRows(_KnownRows):

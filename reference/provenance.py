@@ -32,14 +32,29 @@ class Provenance:
     Where nothing stale is ever read, the cells of finished positions are those of AR (KV-06).
     """
 
-    def __init__(self, shapes: KVShapes, *, recurrence_depth: int, num_positions: int) -> None:
-        """Starts with cells that nobody has written and positions that nobody occupies."""
+    def __init__(
+        self,
+        shapes: KVShapes,
+        *,
+        recurrence_depth: int,
+        num_positions: int,
+        slots: tuple[int, ...] | None = None,
+    ) -> None:
+        """Starts with cells that nobody has written and positions that nobody occupies.
+
+        Args:
+            shapes: The model's KV shapes.
+            recurrence_depth: T, the depth of a verification.
+            num_positions: Positions that can be held.
+            slots: The slot of every depth of a recurrent layer (SHR-02); by default each has its own.
+        """
         self._recurrence_depth = recurrence_depth
+        self._slots = tuple(range(recurrence_depth)) if slots is None else slots
         self._num_incarnations = 0
         self._current = torch.full((num_positions,), _NOBODY)
         sizes = {
             Part.PRELUDE: (shapes.prelude_layers, 1),
-            Part.RECURRENT: (shapes.recurrent_layers, recurrence_depth),
+            Part.RECURRENT: (shapes.recurrent_layers, len(set(self._slots))),
             Part.CODA: (shapes.coda_layers, 1),
         }
         self._writer = {part: torch.full((*size, num_positions), _NOBODY) for part, size in sizes.items()}
@@ -69,16 +84,14 @@ class Provenance:
             SlotConflictError: If a cell is written for nobody, a second time or out of order (KV-04).
         """
         for position, depth in zip(positions, depths, strict=True):
-            slot = depth if part is Part.RECURRENT else 0
+            slot = self._slots[depth] if part is Part.RECURRENT else 0
             incarnation = int(self._current[position])
             where = f"{part.value} layer {layer}, position {position}, depth {depth}"
             if incarnation == _NOBODY:
                 raise SlotConflictError(f"{where}: written for a position that is not in flight (KV-04)")
-            earlier = self._writer[part][layer, :, position] == incarnation
-            if part is Part.RECURRENT:
-                in_order = bool(earlier[:slot].all()) and not bool(earlier[slot:].any())
-            else:
-                in_order = not bool(earlier[0]) or int(self._depth[part][layer, 0, position]) < depth
+            earlier = self._depth[part][layer, :, position][self._writer[part][layer, :, position] == incarnation]
+            latest = int(earlier.max()) if len(earlier) else _NOBODY
+            in_order = latest == depth - 1 if part is Part.RECURRENT else latest < depth
             if not in_order:
                 raise SlotConflictError(f"{where}: written twice or out of order in one incarnation (KV-04)")
             self._writer[part][layer, slot, position] = incarnation
@@ -94,10 +107,12 @@ class Provenance:
                 verification would see a provisional coda entry (KV-07).
         """
         for position, depth in zip(positions, depths, strict=True):
-            slot = depth if part is Part.RECURRENT else 0
+            slot = self._slots[depth] if part is Part.RECURRENT else 0
             seen = slice(0, position + 1)
             current = self._current[seen]
             stale = (self._writer[part][layer, slot, seen] != current) | (current == _NOBODY)
+            if part is Part.RECURRENT:  # a shared slot may hold a later recurrence, never an earlier one (SHR-05)
+                stale |= self._depth[part][layer, slot, seen] < depth
             if bool(stale.any()):
                 message = (
                     f"{part.value} layer {layer}: position {position} at depth {depth} reads stale cells "

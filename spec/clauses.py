@@ -12,7 +12,7 @@ from typing import Final, NamedTuple, TypeAlias
 
 REPOSITORY: Final = Path(__file__).resolve().parents[1]
 
-PREFIXES: Final = ("NOT", "MOD", "KV", "SMP", "AR", "DTV", "WFD", "COST", "CONF")
+PREFIXES: Final = ("NOT", "MOD", "KV", "SHR", "SMP", "AR", "DTV", "WFD", "COST", "CONF")
 """What a clause id may begin with; one prefix for each file of clauses."""
 
 _PREFIX: Final = "|".join(PREFIXES)

@@ -41,6 +41,8 @@ INVARIANTS: Final[Mapping[str, tuple[str, ...]]] = {
         *("COST01_Rows", "COST01_FullDepth", "COST02_Calls", "COST03_Verdicts", "COST04_Flushes", "COST04_Bound"),
         *("COST05_Conservation", "AR02_Counts"),
     ),
+    "WFDSharing": ("SHR05_FreshReads", "SHR07_Finished", "SHR08_Sufficient", "SHR08_InTurn", "SHR10_NothingAccepted"),
+    "DtVSharing": ("SHR05_FreshReads", "SHR07_Finished", "SHR09_Sufficient", "SHR09_InTurn", "SHR10_NothingAccepted"),
 }
 """What holds in every state, by module; the first that fails is the one TLC reports."""
 
@@ -79,12 +81,15 @@ class Case:
     """Stop ids."""
     tokens: tuple[int, ...] = (0, 1)
     """The vocabulary."""
+    slot: tuple[int, ...] = ()
+    """KV slot of every recurrence, where recurrences share slots; the modules named `...Sharing` read it."""
 
     def tla(self) -> str:
         """Gives the record that the modules call `par`."""
         numbers = ", ".join(f"{name} |-> {getattr(self, name)}" for name in ("T", "d", "gamma", "P", "M", "X"))
         stops, tokens = (", ".join(map(str, ids)) for ids in (self.stops, self.tokens))
-        return f"[{numbers}, stops |-> {{{stops}}}, tokens |-> {{{tokens}}}]"
+        slots = f", slot |-> <<{', '.join(map(str, self.slot))}>>" if self.slot else ""
+        return f"[{numbers}, stops |-> {{{stops}}}, tokens |-> {{{tokens}}}{slots}]"
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,6 +8,7 @@ from reference.axes import Hidden, Logits
 from reference.kv import KVCache
 from reference.models import LoopedModel
 from reference.provenance import Part
+from reference.sharing import KVSlots, slot_map
 
 
 class Running:
@@ -21,6 +22,7 @@ class Running:
         recurrence_depth: int | None = None,
         state_seed: int = 0,
         state_scale: float = 0.0,
+        kv_slots: KVSlots = None,
         provenance: bool = True,
     ) -> None:
         """Starts empty.
@@ -31,17 +33,21 @@ class Running:
             recurrence_depth: T; None is the model's own.
             state_seed: Seed of the initial state.
             state_scale: Scale of the initial state; 0, the default, is what the golden data were made with.
+            kv_slots: KV slots that recurrences share.
             provenance: Whether every read of a KV cell is checked.
         """
         self._model = model
         self._depth = model.recurrence_depth if recurrence_depth is None else recurrence_depth
         self._seed, self._scale = state_seed, state_scale
+        layers = model.kv_shapes.recurrent_layers
+        sharing = slot_map(kv_slots, recurrence_depth=self._depth, recurrent_layers=layers)
         self.cache = KVCache(
             model.kv_shapes,
             recurrence_depth=self._depth,
             num_positions=num_positions,
             dtype=model.dtype,
             device=model.device,
+            sharing=sharing if sharing.is_shared else None,
             provenance=provenance,
         )
         self.length = 0

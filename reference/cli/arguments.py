@@ -83,6 +83,8 @@ class Arguments:
     """`batched` or `exact`."""
     seed: int
     """Seed of the random initial state."""
+    kv_slots: int | str | None
+    """KV slots that recurrences share: how many, or the name of a strategy; None shares none."""
     json: bool
     """Whether `compare` prints JSON."""
 
@@ -119,6 +121,7 @@ def parse(words: Sequence[str]) -> Arguments:
         recurrence_depth=given.recurrence_depth,
         arithmetic=given.arithmetic,
         seed=given.seed,
+        kv_slots=given.kv_slots,
         json=getattr(given, "json", False),
     )
 
@@ -188,6 +191,12 @@ def _add_common(parser: ArgumentParser) -> None:
         default="batched",
         help="one call a tick (default), or every row alone: slow, and identical bit for bit",
     )
+    how.add_argument(
+        "--kv-slots",
+        type=_slots,
+        metavar="S",
+        help="KV slots that a layer's recurrences share, approximate below T; or a strategy of Huginn's code by name",
+    )
     how.add_argument("--seed", type=int, default=0, metavar="S", help="of Huginn's random initial state; default: 0")
 
 
@@ -197,6 +206,10 @@ def _ids(text: str) -> tuple[int, ...]:
     except ValueError as error:
         message = f"not a list of whole numbers: {text!r}"
         raise argparse.ArgumentTypeError(message) from error
+
+
+def _slots(text: str) -> int | str:
+    return int(text) if text.removeprefix("-").isdecimal() else text
 
 
 def _first_lower(sentence: str) -> str:

@@ -3,7 +3,7 @@
 import math
 import statistics
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import zip_longest
 from types import MappingProxyType
@@ -17,6 +17,7 @@ from reference.cost.closed_forms import exact_ticks, expected_ticks_per_token
 from reference.engine import Options, Output
 from reference.oracle.tolerance import near_tie_tolerances
 from reference.schedule import Event, Finish, Start
+from reference.sharing import SlotMap, equality_with_ar, slot_map
 
 _MOST_TIMED: Final = 5
 """Timed runs of each decoder, if they are short."""
@@ -80,6 +81,32 @@ class Difference:
 
 
 @dataclass(frozen=True, slots=True)
+class Agreement:
+    """How far a text goes along with another one."""
+
+    num_equal: int
+    """Places at which both have the same token."""
+    first_divergence: int | None
+    """The first new token, from 0, at which they differ; None if they are the same."""
+    num_tokens: int
+    """Tokens of the longer one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sharing:
+    """What shared KV slots have changed (SHR-11)."""
+
+    slots: SlotMap
+    """Which recurrences share a slot."""
+    own: Output
+    """AR with a slot for every recurrence."""
+    with_same_slots: Mapping[str, Agreement]
+    """Of every decoder with AR under the same sharing."""
+    with_own_slots: Mapping[str, Agreement]
+    """Of every decoder with AR without sharing."""
+
+
+@dataclass(frozen=True, slots=True)
 class Comparison:
     """The three decoders on one prompt."""
 
@@ -90,7 +117,9 @@ class Comparison:
     num_timed: int
     """Timed runs of each decoder, after one that is not timed."""
     difference: Difference | None
-    """Where they disagree; None if they do not."""
+    """Where they disagree though they should not (CONF-02, CONF-03, SHR-11); None if they do not."""
+    sharing: Sharing | None = None
+    """What shared KV slots have changed; None if none are shared."""
 
     def speedup_in_ticks(self, decoder: str) -> float:
         """Gives AR's ticks over those of `decoder`."""
@@ -123,13 +152,51 @@ def compare(asked: Request, watch: Watch, *, share: float = 1.0) -> Comparison:
             watch.expect(share / 2 / len(DECODERS) / num_timed)
             seconds[decoder].append(_seconds(decoder, asked, watch))
     runs = {decoder: Run(outputs[decoder], statistics.median(seconds[decoder])) for decoder in DECODERS}
-    differences = (_difference(asked, outputs["ar"], decoder, outputs[decoder]) for decoder in DECODERS[1:])
+    shared = _sharing(asked, outputs)
+    differences = (
+        _difference(asked, outputs["ar"], decoder, outputs[decoder])
+        for decoder in DECODERS[1:]
+        if shared is None or _is_claimed(shared.slots, decoder, outputs[decoder])
+    )
     return Comparison(
         asked.prompt,
         MappingProxyType(runs),
         num_timed,
         next((difference for difference in differences if difference is not None), None),
+        shared,
     )
+
+
+def agreement(expected: Sequence[int], found: Sequence[int]) -> Agreement:
+    """Compares two texts place by place."""
+    same = [mine == other for mine, other in zip_longest(expected, found)]
+    return Agreement(sum(same), next((index for index, equal in enumerate(same) if not equal), None), len(same))
+
+
+def _sharing(asked: Request, outputs: Mapping[str, Output]) -> Sharing | None:
+    """Compares with AR under the same sharing and with AR without any; None if no slots are shared."""
+    start = outputs["ar"].events[0]
+    assert isinstance(start, Start)
+    layers = asked.model.kv_shapes.recurrent_layers
+    slots = slot_map(asked.options.get("kv_slots"), recurrence_depth=start.recurrence_depth, recurrent_layers=layers)
+    if not slots.is_shared:
+        return None
+    own = decode("ar", replace(asked, options=Options(**{**asked.options, "kv_slots": None})))
+    same, unshared = (
+        MappingProxyType(
+            {decoder: agreement(reference.token_ids, output.token_ids) for decoder, output in outputs.items()}
+        )
+        for reference in (outputs["ar"], own)
+    )
+    return Sharing(slots, own, same, unshared)
+
+
+def _is_claimed(slots: SlotMap, decoder: str, output: Output) -> bool:
+    """Tells whether a run with shared slots must equal AR with the same slots (SHR-08 to SHR-10)."""
+    start = output.events[0]
+    assert isinstance(start, Start)
+    accepted = output.counts.accepted
+    return equality_with_ar(slots, decoder=decoder, draft_depth=start.draft_depth, num_accepted=accepted) is not None
 
 
 def _seconds(decoder: str, asked: Request, watch: Watch) -> float:

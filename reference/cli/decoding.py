@@ -43,7 +43,10 @@ def request(arguments: Arguments, model: LoopedModel, prompt: Prompt) -> Request
         arguments.draft_length,
         arguments.max_new_tokens,
         Options(
-            recurrence_depth=arguments.recurrence_depth, arithmetic=arguments.arithmetic, state_seed=arguments.seed
+            recurrence_depth=arguments.recurrence_depth,
+            arithmetic=arguments.arithmetic,
+            state_seed=arguments.seed,
+            kv_slots=arguments.kv_slots,
         ),
     )
 

@@ -14,7 +14,7 @@ from rich.table import Table
 from rich.text import Text
 
 from reference.cli.arguments import Arguments
-from reference.cli.compare import Comparison
+from reference.cli.compare import Comparison, Sharing
 from reference.cli.inputs import Inputs, Texts
 from reference.cost.closed_forms import exact_ticks
 from reference.figures import scenes, terminal
@@ -48,6 +48,9 @@ def show(console: Console, arguments: Arguments, inputs: Inputs, comparisons: Se
     console.print()
     console.print(_table(comparison))
     console.print()
+    if comparison.sharing is not None:
+        console.print(_sharing_table(comparison, comparison.sharing))
+        console.print()
     console.print(_remarks(comparison))
     if comparison.runs["wfd"].num_tokens:
         _draw(console, comparison, inputs.texts)
@@ -64,6 +67,7 @@ def as_json(arguments: Arguments, inputs: Inputs, comparisons: Sequence[Comparis
         "dtype": str(model.dtype).removeprefix("torch."),
         "arithmetic": arguments.arithmetic,
         "seed": arguments.seed,
+        "kv_slots": arguments.kv_slots,
         "threads": torch.get_num_threads(),
         "comparisons": [_comparison_as_json(one, inputs.texts) for one in comparisons],
     }
@@ -92,6 +96,7 @@ def _setting(arguments: Arguments, inputs: Inputs, comparison: Comparison) -> Te
     how = (
         f"  T = {wave.recurrence_depth}, d = {wave.draft_depth}, gamma = {rounds.draft_length}, "
         f"{arguments.arithmetic}, {str(inputs.model.dtype).removeprefix('torch.')}"
+        f"{'' if arguments.kv_slots is None else f', KV slots {arguments.kv_slots}'}"
     )
     return text.append(how, style="not bold")
 
@@ -118,6 +123,8 @@ def _agreement(comparison: Comparison, texts: Texts) -> Text:
     difference = comparison.difference
     if difference is None:
         tokens = _counted(len(reference.token_ids), "token")
+        if comparison.sharing is not None:
+            return _agreement_with_sharing(comparison.sharing).append(f" {tokens} of AR.", style="default not bold")
         return Text("AR, DtV and WFD agree token by token", style="bold green").append(
             f": {tokens}, finish reason {reference.finish_reason}.", style="default not bold"
         )
@@ -133,6 +140,31 @@ def _agreement(comparison: Comparison, texts: Texts) -> Text:
     else:
         text.append(f"Wrong: AR's choice is ahead by {difference.margin:.2g} (CONF-05).")
     return text
+
+
+def _agreement_with_sharing(sharing: Sharing) -> Text:
+    leaving = [_NAMES[name] for name, found in sharing.with_same_slots.items() if found.first_divergence is not None]
+    if not leaving:
+        return Text("AR, DtV and WFD agree token by token under the same sharing.", style="bold green")
+    names = " and ".join(leaving)
+    return Text(f"{names} and AR differ under the same sharing, as they may (SHR-08, SHR-09).", style="bold yellow")
+
+
+def _sharing_table(comparison: Comparison, sharing: Sharing) -> Table:
+    """Shows how far every decoder agrees with AR with the same slots, and with AR with slots of its own."""
+    table = _empty_table()
+    table.add_column("")
+    for heading in ("agrees with AR,\nsame slots", "first\ndiffers", "agrees with AR,\nown slots", "first\ndiffers"):
+        table.add_column(heading, justify="right", no_wrap=True)
+    table.add_column("KV bytes,\nof own", justify="right", no_wrap=True)
+    for decoder, run in comparison.runs.items():
+        cells: list[str] = []
+        for found in (sharing.with_same_slots[decoder], sharing.with_own_slots[decoder]):
+            first = "-" if found.first_divergence is None else str(found.first_divergence)
+            cells += [f"{found.num_equal} of {found.num_tokens}", first]
+        of_own = run.output.kv_bytes / sharing.own.kv_bytes if sharing.own.kv_bytes else math.nan
+        table.add_row(_NAMES[decoder], *cells, f"{run.output.kv_bytes} ({_number(of_own)})")
+    return table
 
 
 def _quoted(token: int | None, texts: Texts) -> str:
@@ -178,6 +210,12 @@ def _remarks(comparison: Comparison) -> Text:
     start = _start(comparison, "wfd")
     full, draft = start.recurrence_depth, start.draft_depth
     lines = ["Counts and times begin after the prefill, which gives the first token."]
+    if comparison.sharing is not None:
+        lines += [
+            f"{_NAMES[decoder]}: {run.output.exactness}. {run.output.exactness_reason}."
+            for decoder, run in comparison.runs.items()
+            if run.output.exactness_reason
+        ]
     if draft < full and wave.num_tokens:
         # The verdict on the last token decides no tick: after it there is nothing left to wait for.
         verdicts = [isinstance(event, Accept) for event in wave.output.events if isinstance(event, Accept | Reject)]
@@ -235,11 +273,12 @@ def _empty_table() -> Table:
 
 def _draw(console: Console, comparison: Comparison, texts: Texts) -> None:
     events = comparison.runs["wfd"].output.events
+    slots = (comparison.sharing.slots.by_recurrence if comparison.sharing else None) or ()
     glyphs = terminal.glyphs_for(console.encoding)
     console.print(Text("\nThe wavefront", style="bold").append(": position across, depth down\n", style="not bold"))
-    console.print(terminal.states(scenes.key_scenes(events), width=console.width, glyphs=glyphs))
+    console.print(terminal.states(scenes.key_scenes(events), width=console.width, glyphs=glyphs, slots=slots))
     console.print()
-    console.print(terminal.legend(glyphs))
+    console.print(terminal.legend(glyphs, has_shared_slots=bool(slots)))
     console.print(Text("\nTick by tick", style="bold").append(": how deep each position has come\n", style="not bold"))
     opening = scenes.opening(events, most_ticks=MOST_TICKS)
     console.print(terminal.history(opening, texts.label, width=console.width, glyphs=glyphs))
@@ -261,12 +300,16 @@ def _comparison_as_json(comparison: Comparison, texts: Texts) -> Json:
         "agree": difference is None,
         "difference": None if difference is None else _without_nan(asdict(difference)),
         "timed_runs": comparison.num_timed,
+        "sharing": None if comparison.sharing is None else _sharing_as_json(comparison.sharing),
         "decoders": {
             decoder: _without_nan(
                 {
                     "token_ids": list(run.output.token_ids),
                     "finish_reason": str(run.output.finish_reason),
                     **asdict(run.output.counts),
+                    "exactness": str(run.output.exactness),
+                    "exactness_reason": run.output.exactness_reason,
+                    "kv_bytes": run.output.kv_bytes,
                     "acceptance_rate": run.output.acceptance_rate,
                     "ticks_per_token": run.ticks_per_token,
                     "closed_form_ticks_per_token": run.exact_ticks_per_token,
@@ -279,6 +322,17 @@ def _comparison_as_json(comparison: Comparison, texts: Texts) -> Json:
             )
             for decoder, run in comparison.runs.items()
         },
+    }
+
+
+def _sharing_as_json(sharing: Sharing) -> Json:
+    return {
+        "slots": sharing.slots.num_slots,
+        "steps": len(sharing.slots.by_step),
+        "slot_of_recurrence": None if sharing.slots.by_recurrence is None else list(sharing.slots.by_recurrence),
+        "own_slots": {"token_ids": list(sharing.own.token_ids), "kv_bytes": sharing.own.kv_bytes},
+        "agreement_with_ar_same_slots": {name: asdict(found) for name, found in sharing.with_same_slots.items()},
+        "agreement_with_ar_own_slots": {name: asdict(found) for name, found in sharing.with_own_slots.items()},
     }
 
 

@@ -74,6 +74,9 @@ ASCII: Final = Glyphs(
 """For all others."""
 
 
+OVERWRITTEN: Final = "~"
+"""For a cell whose slot a later recurrence of the same position has taken, where recurrences share slots (SHR-05)."""
+
 _GAP: Final = 3
 """Spaces between two moments."""
 _STEP: Final = 3
@@ -95,29 +98,32 @@ def glyphs_for(encoding: str) -> Glyphs:
     return UNICODE
 
 
-def legend(glyphs: Glyphs) -> Text:
-    """Says what the glyphs mean, in one line."""
+def legend(glyphs: Glyphs, *, has_shared_slots: bool = False) -> Text:
+    """Says what the glyphs mean, in one line, and in another what letters mean where recurrences share slots."""
     text = Text()
     for mark in (Mark.DRAFTING, Mark.VERIFYING, Mark.COMMITTED, Mark.FLUSHED):
         text.append(glyphs.new[mark], style=STYLES[mark]).append(f" {mark.value}   ")
     text.rstrip()
+    if has_shared_slots:
+        text.append(f"\n{OVERWRITTEN} overwritten: recurrences with the same letter share a KV slot")
     return text
 
 
-def states(scenes: Sequence[Scene], *, width: int, glyphs: Glyphs) -> Text:
+def states(scenes: Sequence[Scene], *, width: int, glyphs: Glyphs, slots: Sequence[int] = ()) -> Text:
     """Draws moments side by side, depth down and position across.
 
     Args:
         scenes: The moments; as many as fit are drawn, at least one.
         width: Columns of the terminal.
         glyphs: What to draw with.
+        slots: The KV slot of every recurrence, where recurrences share slots (SHR-02).
 
     Returns:
         The lines of the drawing.
     """
     lines: list[Text] = []
     for scene in scenes:
-        drawn = _state(scene, glyphs)
+        drawn = _state(scene, glyphs, slots)
         if not lines:
             lines = drawn
         elif lines[0].cell_len + _GAP + drawn[0].cell_len <= width:
@@ -125,24 +131,40 @@ def states(scenes: Sequence[Scene], *, width: int, glyphs: Glyphs) -> Text:
     return _joined(lines)
 
 
-def _state(scene: Scene, glyphs: Glyphs) -> list[Text]:
+def _state(scene: Scene, glyphs: Glyphs, slots: Sequence[int]) -> list[Text]:
     """Draws one moment in lines of equal width."""
     depth = scene.snapshot.start.recurrence_depth
-    margin = len(str(depth)) + 1
+    names = [f"{level}{_letter(slots[level - 1]) if slots else ''}" for level in range(1, depth + 1)]
+    margin = max(map(len, names)) + 1
     columns = [column.cells(depth) for column in scene.columns]
     lines = [
         Text(f"tick {scene.snapshot.tick}", style="bold").append(f": {_event(scene.snapshot)}", style="not bold"),
         Text(" " * margin + _positions(scene), style="dim"),
     ]
     for level in range(depth):
-        line = Text(f"{level + 1:>{margin - 1}} ", style="dim")
+        line = Text(f"{names[level]:>{margin - 1}} ", style="dim")
         for cells in columns:
-            line.append_text(_cell(cells[level], glyphs)).append(" " * (_STEP - 1))
+            drawn = (
+                Text(OVERWRITTEN, style="dim") if _is_overwritten(cells, level, slots) else _cell(cells[level], glyphs)
+            )
+            line.append_text(drawn).append(" " * (_STEP - 1))
         lines.append(line)
     widest = max(line.cell_len for line in lines)
     for line in lines:
         line.pad_right(widest - line.cell_len)
     return lines
+
+
+def _letter(slot: int) -> str:
+    """Names a slot: a to z, and then aa, ab, ..."""
+    rest, last = divmod(slot, 26)
+    return (_letter(rest - 1) if rest else "") + chr(ord("a") + last)
+
+
+def _is_overwritten(cells: Sequence[Cell], level: int, slots: Sequence[int]) -> bool:
+    """Tells whether a deeper cell of the column, computed as well, has the same slot."""
+    deeper = range(level + 1, len(cells))
+    return any(slots[other] == slots[level] and cells[other].mark is not Mark.EMPTY for other in deeper if slots)
 
 
 def _positions(scene: Scene) -> str:

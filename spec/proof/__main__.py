@@ -3,14 +3,14 @@
 import sys
 import time
 
-from spec.proof import dominance, dtv, wfd
+from spec.proof import dominance, dtv, sharing, wfd
 from spec.proof.logic import unproved
 
 
 def main() -> int:
     """Prints one line for each decoder and names what is not proved."""
     failures = 0
-    for name, module in (("WFD", wfd), ("DtV", dtv), ("dominance", dominance)):
+    for name, module in (("WFD", wfd), ("DtV", dtv), ("dominance", dominance), ("sharing", sharing)):
         begun = time.monotonic()
         obligations = list(module.obligations())
         left = list(unproved(obligations))

@@ -313,3 +313,102 @@ COUNT_MUTANTS: Final = {
     },
 }
 """By layer and claim: an edit of the counting, of the events or of the model that the claim must not survive."""
+
+
+def in_turn(recurrence_depth: int, num_slots: int) -> tuple[int, ...]:
+    """Gives the slot of every recurrence if slots are taken in turn (SHR-02)."""
+    return tuple(r % num_slots for r in range(recurrence_depth))
+
+
+def every_map(recurrence_depth: int) -> list[tuple[int, ...]]:
+    """Gives every way to share slots; slots are numbered as they appear."""
+    maps: list[tuple[int, ...]] = [()]
+    for _ in range(recurrence_depth):
+        maps = [(*slots, slot) for slots in maps for slot in range(len(set(slots)) + 1)]
+    return maps
+
+
+_SHARED_SIZES: Final = (
+    *((T, d, in_turn(T, s)) for T in range(1, 6) for s in range(1, T + 1) for d in range(1, T + 1)),
+)
+_SHARED_MAPS: Final = (*((T, d, slots) for T in range(2, 5) for slots in every_map(T) for d in range(1, T)),)
+
+SHARED: Final = (
+    *(Case(T=T, d=d, gamma=1, M=3, slot=slots) for T, d, slots in dict.fromkeys((*_SHARED_SIZES, *_SHARED_MAPS))),
+    *(Case(T=T, d=d, gamma=2, M=4, slot=in_turn(T, s)) for T, s in ((3, 2), (4, 2)) for d in range(1, T)),
+    Case(T=4, d=1, gamma=1, M=2, slot=in_turn(4, 1)),
+    Case(T=3, d=1, gamma=1, P=2, M=4, slot=in_turn(3, 2), stops=(1,)),
+)
+"""Slots in turn for every size up to five recurrences, and every slot map up to four, for every draft depth."""
+
+SHARED_DEEP: Final = tuple(
+    Case(T=T, d=d, gamma=2, M=4, slot=in_turn(T, s))
+    for T in (6, 7, 8)
+    for s in range(1, T + 1)
+    for d in range(1, T + 1)
+)
+"""Slots in turn up to eight recurrences."""
+
+SHARED_MUTABLE: Final = (
+    Case(T=3, d=1, gamma=1, M=4, slot=(0, 1, 0)),
+    Case(T=4, d=2, gamma=1, M=4, slot=(0, 1, 0, 1)),
+    Case(T=3, d=2, gamma=1, M=4, slot=(0, 0, 1)),
+)
+"""Where mutants of sharing live."""
+
+SHARED_MUTANTS: Final = {
+    "rows read before others write": (
+        "WFDSharing",
+        Mutant(
+            (
+                (
+                    "Writers(p) == {j \\in moving : j < i /\\ lanes[j].position = p /\\ Slot",
+                    "Writers(p) == {j \\in {} : Slot",
+                ),
+            ),
+            "SHR08_Sufficient",
+        ),
+    ),
+    "the first write wins": (
+        "WFDSharing",
+        Mutant(
+            (("IF writers = {} THEN shared[p][c]", "IF writers = {} \\/ shared[p][c] # Unwritten THEN shared[p][c]"),),
+            "SHR05_FreshReads",
+        ),
+    ),
+    "prefill keeps the first recurrence of a slot": (
+        "WFDSharing",
+        Mutant(
+            (("Cell(Deepest(c), text)]\n", "Cell(CHOOSE r \\in Recurrences : Slot(r) = c, text)]\n"),), "SHR07_Finished"
+        ),
+    ),
+    "the bound is one less": (
+        "WFDSharing",
+        Mutant((("Deepest(Slot(r)) - r <= d", "Deepest(Slot(r)) - r <= d + 1"),), "SHR08_Sufficient"),
+    ),
+    "DtV by the bound of WFD": (
+        "DtVSharing",
+        Mutant(
+            (
+                (
+                    "\\A r \\in d..(T - 1) : \\A q \\in Recurrences : Slot(q) = Slot(r) => q = r",
+                    "\\A r \\in Recurrences : Deepest(Slot(r)) - r <= d",
+                ),
+            ),
+            "SHR09_Sufficient",
+        ),
+    ),
+    "slots in turn ask for a whole turn more": (
+        "WFDSharing",
+        Mutant((("d >= s * ((T - 1) \\div s)", "d >= s * (T \\div s)"),), "SHR08_InTurn"),
+    ),
+    "one slot too few is enough for DtV": (
+        "DtVSharing",
+        Mutant((("<=> s >= T \\/ d = T", "<=> s >= T - 1 \\/ d = T"),), "SHR09_InTurn"),
+    ),
+    "a lane behind a lane in flight is AR's": (
+        "DtVSharing",
+        Mutant((("accepted = 0 => out = twin", "accepted <= 1 => out = twin"),), "SHR10_NothingAccepted"),
+    ),
+}
+"""By name: the module, what is changed and what must fail."""

@@ -1,7 +1,4 @@
-"""Huginn computes what the official network computes: the golden data of `huginn-tiny`.
-
-Of the golden runs under a KV strategy, only `full` is matched here: the one without sharing between recurrences.
-"""
+"""Huginn computes what the official network computes: the golden data of `huginn-tiny`."""
 
 from typing import Any, Final
 
@@ -111,6 +108,64 @@ def test_logits_of_several_positions_behind_a_cache_equal_the_official_ones(prom
     running = Running(load(), num_positions=len(tokens))
     running.logits(tokens[:-3])
     assert_near(running.logits(tokens[-3:]), GOLDEN.tensor(prompt, "multi_logits.full"), LOGITS)
+
+
+SHARED: Final = ("latest-m4-compress-s4", "latest-m4-compress-s8", "compress-s1", "compress-r4")
+"""Strategies under which the logits of single steps are recorded."""
+
+
+@pytest.mark.spec("SHR-02", "SHR-04", "SHR-07")
+@any_long_prompt
+@pytest.mark.parametrize("strategy", SHARED)
+def test_cached_logits_with_shared_slots_equal_the_official_ones(prompt: int, strategy: str) -> None:
+    tokens = GOLDEN.prompt(prompt)
+    running = Running(load(), num_positions=len(tokens), kv_slots=strategy)
+    logits = [running.logits(tokens[:-3]), *(running.logits([token]) for token in tokens[-3:])]
+    assert_near(torch.cat(logits), GOLDEN.tensor(prompt, f"cached_logits.{strategy}"), LOGITS)
+
+
+@pytest.mark.spec("SHR-05")
+@any_long_prompt
+@pytest.mark.parametrize("strategy", SHARED)
+def test_positions_that_run_together_see_each_other_at_the_running_step(prompt: int, strategy: str) -> None:
+    """As the official network's do, and so not what single steps give."""
+    tokens = GOLDEN.prompt(prompt)
+    running = Running(load(), num_positions=len(tokens), kv_slots=strategy)
+    running.logits(tokens[:-3])
+    logits = running.logits(tokens[-3:])
+    assert_near(logits, GOLDEN.tensor(prompt, f"multi_logits.{strategy}"), LOGITS)
+    alone = GOLDEN.tensor(prompt, f"cached_logits.{strategy}")[-3:]
+    assert float((logits - alone).abs().max()) > 10 * LOGITS
+
+
+STRATEGIES: Final = sorted(GOLDEN.notes["prompts"][0]["greedy_kv"])
+
+
+@pytest.mark.spec("SHR-01", "SHR-02", "SHR-04", "SHR-05", "SHR-06", "SHR-07")
+@any_prompt
+@pytest.mark.parametrize("strategy", STRATEGIES)
+def test_ar_under_a_strategy_of_the_official_code_gives_its_continuation(prompt: int, strategy: str) -> None:
+    noted: dict[str, Any] = GOLDEN.notes["prompts"][prompt]["greedy_kv"][strategy]
+    out = ar.generate(
+        load(), GOLDEN.prompt(prompt), max_new_tokens=32, eos_token_id=None, state_scale=0.0, kv_slots=strategy
+    )
+    assert out.token_ids == GOLDEN.greedy(prompt, f"_kv.{strategy}") == noted["tokens"]
+    assert min(out.margins) == pytest.approx(noted["min_margin"], abs=2 * LOGITS)
+
+
+def test_every_kind_of_strategy_is_among_them() -> None:
+    assert {name.partition("compress")[1] for name in STRATEGIES} == {"", "compress"}
+    assert {name.split("-")[-1] for name in STRATEGIES} >= {
+        "s1",
+        "s4",
+        "s8",
+        "s16",
+        "r4",
+        "r8",
+        "anchor",
+        "full",
+        "skip",
+    }
 
 
 def test_the_rotary_table_equals_the_stored_one_bit_for_bit() -> None:

@@ -13,7 +13,7 @@ from tests.project.sources import REPOSITORY, imports, lies_in, loaded_by, modul
 
 LAYERS = (
     ("reference.errors", "reference.axes", "reference.dtypes", "reference.spans"),
-    ("reference.schedule", "reference.stopping", "reference.trace", "reference.models.protocol"),
+    ("reference.schedule", "reference.sharing", "reference.stopping", "reference.trace", "reference.models.protocol"),
     ("reference.counts", "reference.kv", "reference.provenance", "reference.sampling", "reference.states"),
     ("reference.prefill",),
     ("reference.models",),

@@ -101,6 +101,63 @@ def test_compare_shows_text_agreement_numbers_and_the_wavefront(wfd: Run) -> Non
     assert "   4  ■4     ◆3     ●2     ●1     ·      ·      ·        ✓ sat" in lines
 
 
+@pytest.mark.spec("SHR-11")
+def test_compare_with_shared_slots_shows_both_agreements_and_what_is_overwritten(wfd: Run) -> None:
+    code, out, _ = wfd(
+        "compare", "--model", OURO, "--ids", "5 6 7", "--kv-slots", "1", "--max-new-tokens", "12", columns=120
+    )
+    assert code == 0
+    assert "KV slots 1" in out
+    assert "agrees with AR,   first agrees with AR,   first" in out
+    assert "same slots differs       own slots differs" in out
+    assert "~ overwritten: recurrences with the same letter share a KV slot" in out
+    assert "AR: approximate. 3 KV slots instead of 12 in the recurrent block (SHR-11): equals AR" in out
+    shares = [
+        line.split()[-1] for line in out.splitlines() if line[:3].strip() in {"AR", "DtV", "WFD"} and "of" in line
+    ]
+    assert shares[:3] == ["(0.25)"] * 3
+
+
+@pytest.mark.spec("SHR-08", "SHR-11")
+@pytest.mark.parametrize("depth,claimed", [("3", True), ("1", False)])
+def test_json_tells_agreement_with_ar_on_the_same_slots_and_on_its_own(wfd: Run, depth: str, *, claimed: bool) -> None:
+    words = ("--model", OURO, "--ids", "5 6 7", "--kv-slots", "1", "--draft-depth", depth, "--max-new-tokens", "12")
+    _, out, _ = wfd("compare", *words, "--json")
+    said = json.loads(out)
+    assert said["kv_slots"] == 1
+    (one,) = said["comparisons"]
+    sharing = one["sharing"]
+    assert (sharing["slots"], sharing["steps"], sharing["slot_of_recurrence"]) == (3, 12, [0, 0, 0, 0])
+    same, own = sharing["agreement_with_ar_same_slots"], sharing["agreement_with_ar_own_slots"]
+    assert same["ar"] == {"num_equal": 12, "first_divergence": None, "num_tokens": 12}
+    texts = {name: run["token_ids"] for name, run in one["decoders"].items()}
+    for name, found in own.items():
+        equal = [mine == other for mine, other in zip(sharing["own_slots"]["token_ids"], texts[name], strict=True)]
+        assert found["num_equal"] == sum(equal)
+        assert found["first_divergence"] == (None if all(equal) else equal.index(False))
+    wave = one["decoders"]["wfd"]
+    assert wave["exactness"] == "approximate"
+    assert ("equals AR under the same sharing" in wave["exactness_reason"]) == (claimed or wave["accepted"] == 0)
+    assert wave["kv_bytes"] * 4 == sharing["own_slots"]["kv_bytes"]
+    if claimed:
+        assert same["wfd"]["first_divergence"] is None
+
+
+@pytest.mark.spec("SHR-01")
+def test_slots_that_are_none_are_refused_in_one_line(wfd: Run) -> None:
+    code, _, err = wfd("generate", "--model", OURO, "--ids", "5", "--kv-slots", "0")
+    assert (code, err) == (2, "wfd: error: kv_slots=0 is below 1 (SHR-01)\n")
+    code, _, err = wfd("trace", "--model", OURO, "--ids", "5", "--kv-slots", "half")
+    assert code == 2
+    assert "kv_slots='half' is no strategy" in err
+
+
+def test_a_strategy_is_named_on_the_command_line(wfd: Run) -> None:
+    words = ("--model", OURO, "--ids", "5 6", "--max-new-tokens", "8", "--arithmetic", "exact", "--decoder", "ar")
+    by_name, by_number = (wfd("generate", *words, "--kv-slots", slots) for slots in ("compress-s3", "1"))
+    assert by_name == by_number
+
+
 @pytest.mark.usefixtures("scripted")
 @pytest.mark.parametrize("columns", [80, 120])
 def test_no_line_of_compare_is_wider_than_the_terminal(wfd: Run, columns: int) -> None:

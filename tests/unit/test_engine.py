@@ -68,6 +68,8 @@ BAD_ARGUMENTS = [
     ([0], {"eos_token_id": True}, "eos_token_id=True is not a whole number (SMP-08)"),
     ([0], {"eos_token_id": "eos"}, "eos_token_id='eos' is neither ids nor 'model' (SMP-09)"),
     ([0], {"arithmetic": "fast"}, "arithmetic='fast' is none of ['exact', 'batched'] (CONF-01)"),
+    ([0], {"kv_slots": 0}, "kv_slots=0 is below 1 (SHR-01)"),
+    ([0], {"kv_slots": True}, "kv_slots=True is not a whole number (SHR-01)"),
     ([0], {"state_seed": -1}, "state_seed=-1 is below 0 (MOD-08)"),
     ([0], {"state_scale": math.nan}, "state_scale=nan is not a finite number of at least 0 (MOD-07)"),
 ]

@@ -205,6 +205,28 @@ def test_a_terminal_without_unicode_shows_the_same_in_letters() -> None:
     assert terminal.legend(terminal.ASCII).plain == "D drafting   V verifying   # committed   x flushed"
 
 
+SHARED = """\
+tick 4: 4 rows
+   0  1  2  3  4  5  6
+1a ~  ~  ~  ○  ●  ·  ·
+2b ~  ~  ◇  ●  ·  ·  ·
+3a ▪  ▪  ◆  ·  ·  ·  ·
+4b ▪  ■  ·  ·  ·  ·  ·"""
+
+
+@pytest.mark.spec("SHR-05")
+def test_recurrences_that_share_a_slot_have_one_letter_and_all_but_the_last_written_are_overwritten() -> None:
+    states = terminal.states(scenes.key_scenes(WAVE)[:1], width=80, glyphs=terminal.UNICODE, slots=(0, 1, 0, 1))
+    assert states.plain == SHARED
+    legend = terminal.legend(terminal.ASCII, has_shared_slots=True).plain
+    assert legend.splitlines()[1] == "~ overwritten: recurrences with the same letter share a KV slot"
+
+
+def test_slots_beyond_the_alphabet_have_two_letters() -> None:
+    states = terminal.states(scenes.key_scenes(WAVE)[:1], width=80, glyphs=terminal.UNICODE, slots=(0, 25, 26, 28))
+    assert [line.split()[0] for line in states.plain.splitlines()[2:]] == ["1a", "2z", "3aa", "4ac"]
+
+
 def test_every_mark_has_a_glyph_of_its_own() -> None:
     for glyphs in (terminal.UNICODE, terminal.ASCII):
         assert len(set(glyphs.new.values())) == len(Mark)

@@ -1,24 +1,29 @@
 """KV cells: every arrangement of rows attends to what a plain dict of cells would give, and no cells share storage."""
 
 import math
+from dataclasses import replace
 from itertools import product
 
 import pytest
 import torch
 from hypothesis import given
+from hypothesis import strategies as st
 from torch import Tensor
 
 from reference.errors import SlotConflictError, StaleReadError
 from reference.kv import KVCache, Rows
 from reference.models.protocol import KVShapes
 from reference.provenance import Part
+from reference.sharing import SlotMap
 from tests.strategies import Call, Layout, layouts
 
 CPU = torch.device("cpu")
 SHAPES = KVShapes(prelude_layers=1, recurrent_layers=2, coda_layers=1, kv_heads=2, head_dim=3)
 
 
-def cache_of(shapes: KVShapes = SHAPES, *, recurrence_depth: int = 3, spacing: int = 1, **options: bool) -> KVCache:
+def cache_of(
+    shapes: KVShapes = SHAPES, *, recurrence_depth: int = 3, spacing: int = 1, provenance: bool = False
+) -> KVCache:
     return KVCache(
         shapes,
         recurrence_depth=recurrence_depth,
@@ -26,7 +31,7 @@ def cache_of(shapes: KVShapes = SHAPES, *, recurrence_depth: int = 3, spacing: i
         dtype=torch.float64,
         device=CPU,
         spacing=spacing,
-        **options,
+        provenance=provenance,
     )
 
 
@@ -82,6 +87,40 @@ def test_rows_in_any_arrangement_attend_as_a_plain_dict_of_cells_does(layout: La
         attended = rows.attend(0, query, key, value, scale=0.7)
         expected = plain.attend(call, query, key, value, scale=0.7)
         torch.testing.assert_close(attended, expected, rtol=0, atol=1e-12)
+
+
+@pytest.mark.spec("SHR-05", "MOD-03")
+@given(layout=layouts(), data=st.data())
+def test_rows_that_share_slots_in_any_way_attend_as_a_plain_dict_of_cells_does(
+    layout: Layout, data: st.DataObject
+) -> None:
+    """Two layers with slots of their own or in common; the dict knows steps only by the slot they are written to."""
+    steps = 2 * layout.recurrence_depth
+    by_step = tuple(data.draw(st.lists(st.integers(0, steps - 1), min_size=steps, max_size=steps), label="slots"))
+    numbers = {slot: number for number, slot in enumerate(dict.fromkeys(by_step))}
+    sharing = SlotMap(2, tuple(numbers[slot] for slot in by_step))
+    cache = KVCache(
+        KVShapes(
+            prelude_layers=0, recurrent_layers=2, coda_layers=0, kv_heads=layout.kv_heads, head_dim=layout.head_dim
+        ),
+        recurrence_depth=layout.recurrence_depth,
+        num_positions=layout.num_positions,
+        dtype=torch.float64,
+        device=CPU,
+        sharing=sharing,
+    )
+    plain = PlainCells(replace(layout, recurrence_depth=steps))
+    generator = torch.Generator().manual_seed(layout.seed)
+    for call in layout.calls:
+        size = len(call.positions)
+        rows = cache.rows(Part.RECURRENT, call.positions, call.recurrences)
+        for layer in range(2):
+            query = torch.randn(size, layout.kv_heads * layout.group, layout.head_dim, generator=generator).double()
+            key, value = torch.randn(2, size, layout.kv_heads, layout.head_dim, generator=generator).double()
+            attended = rows.attend(layer, query, key, value, scale=0.7)
+            slots = tuple(sharing.by_step[2 * recurrence + layer] for recurrence in call.recurrences)
+            expected = plain.attend(Call(call.positions, slots), query, key, value, scale=0.7)
+            torch.testing.assert_close(attended, expected, rtol=0, atol=1e-12)
 
 
 def every_cell(cache: KVCache) -> dict[tuple[Part, int, int, int], tuple[Tensor, Tensor]]:

@@ -140,3 +140,44 @@ def test_layers_are_recorded_apart() -> None:
     kept.write(RECURRENT, 1, positions=[2], depths=[0])
     with pytest.raises(SlotConflictError, match="layer 1"):
         kept.write(RECURRENT, 1, positions=[2], depths=[0])
+
+
+# ---- shared slots ----------------------------------------------------------------------------------------------------
+
+
+def shared_record() -> Provenance:
+    """Gives the record of a run with T = 3 and two slots, in which position 0 is final and 1 and 2 are in flight."""
+    kept = Provenance(SHAPES, recurrence_depth=3, num_positions=4, slots=(0, 1, 0))
+    kept.begin([0])
+    for recurrence in range(3):
+        write(kept, RECURRENT, 0, recurrence)
+    kept.begin([1, 2])
+    return kept
+
+
+@pytest.mark.spec("SHR-05")
+def test_a_shared_slot_may_hold_a_later_recurrence() -> None:
+    kept = shared_record()
+    for position, recurrence in ((1, 0), (1, 1), (2, 0), (1, 2), (2, 1), (2, 2)):
+        write(kept, RECURRENT, position, recurrence)
+        read(kept, RECURRENT, position, recurrence)
+
+
+@pytest.mark.spec("SHR-05", "KV-03")
+def test_a_shared_slot_may_not_hold_an_earlier_recurrence() -> None:
+    kept = shared_record()
+    for position in (1, 2):
+        write(kept, RECURRENT, position, 0)
+        write(kept, RECURRENT, position, 1)
+    write(kept, RECURRENT, 2, 2)
+    with pytest.raises(StaleReadError, match=r"position 2 at depth 2 reads stale cells of positions \[1\]"):
+        read(kept, RECURRENT, 2, 2)
+
+
+@pytest.mark.spec("SHR-05", "KV-04")
+def test_with_shared_slots_recurrences_are_written_in_order_and_once() -> None:
+    kept = shared_record()
+    write(kept, RECURRENT, 1, 0)
+    for recurrence in (0, 2):
+        with pytest.raises(SlotConflictError, match=r"position 1, depth \d"):
+            write(kept, RECURRENT, 1, recurrence)
