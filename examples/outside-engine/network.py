@@ -7,6 +7,7 @@ it.
 
 import json
 import os
+from collections import Counter
 from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
@@ -84,14 +85,19 @@ class Network:
         query, key, value = (self.linear(f"{name}.self_attn.{part}_proj", normed).reshape(split) for part in "qkv")
         where = np.array([row.position for row in rows])
         query, key = self.rotated(query, where), self.rotated(key, where)
+        for slot in {row.depth for row in rows}:  # in a wavefront every row has its own, in a prefill all have one
+            mine = [row.depth == slot for row in rows]
+            self.keys[slot][layer] = np.concatenate((self.keys[slot][layer], key[mine]))
+            self.values[slot][layer] = np.concatenate((self.values[slot][layer], value[mine]))
+        behind = Counter(row.depth for row in rows)  # rows behind this one whose cells it must not see
         attended = []
-        for row, one_query, one_key, one_value in zip(rows, query, key, value, strict=True):
-            keys = self.keys[row.depth][layer] = np.concatenate((self.keys[row.depth][layer], one_key[None]))
-            values = self.values[row.depth][layer] = np.concatenate((self.values[row.depth][layer], one_value[None]))
-            scores = np.einsum("hd,nhd->hn", one_query, keys) * self.size**-0.5
+        for row, one in zip(rows, query, strict=True):
+            behind[row.depth] -= 1
+            cells = slice(len(self.keys[row.depth][layer]) - behind[row.depth])
+            scores = np.einsum("hd,nhd->hn", one, self.keys[row.depth][layer][cells]) * self.size**-0.5
             weights = np.exp(scores - scores.max(axis=-1, keepdims=True))
             weights /= weights.sum(axis=-1, keepdims=True)
-            attended.append(np.einsum("hn,nhd->hd", weights, values).ravel())
+            attended.append(np.einsum("hn,nhd->hd", weights, self.values[row.depth][layer][cells]).ravel())
         output = self.linear(f"{name}.self_attn.o_proj", np.stack(attended))
         x = x + self.norm(f"{name}.input_layernorm_2", output)
         normed = self.norm(f"{name}.post_attention_layernorm", x)

@@ -98,9 +98,7 @@ class EngineSuite:
         if "case" in metafunc.fixturenames:
             metafunc.parametrize("case", [*self.prompts(), *CASES])
 
-    def test_the_tokens_are_those_of_the_reference(
-        self, case: str, draft_depth: int, record_property: Callable[[str, object], None]
-    ) -> None:
+    def test_tokens(self, case: str, draft_depth: int, record_property: Callable[[str, object], None]) -> None:
         """Judges tokens, their end, and finish reason and log-probabilities as far as they are told."""
         request, answer = self._answer(case, draft_depth)
         verdict = self._shared().judge.tokens(request, answer)
@@ -109,21 +107,21 @@ class EngineSuite:
             record_property("near_ties", len(verdict.near_ties))
         _hold(complaint(verdict), request)
 
-    def test_the_schedule_is_one_that_the_specification_allows(self, case: str, draft_depth: int) -> None:
+    def test_trace(self, case: str, draft_depth: int) -> None:
         """Judges the trace."""
         request, answer = self._answer(case, draft_depth)
         if answer.trace is None:
             pytest.skip("not judged: the engine gives no trace")
         _hold(complaint(self._shared().judge.trace(request, answer)), request)
 
-    def test_everything_is_counted_as_the_specification_counts(self, case: str, draft_depth: int) -> None:
+    def test_counts(self, case: str, draft_depth: int) -> None:
         """Judges the counts."""
         request, answer = self._answer(case, draft_depth)
         if answer.counts is None:
             pytest.skip("not judged: the engine gives no counts")
         _hold(complaint(self._shared().judge.counts(request, answer)), request)
 
-    def test_an_answer_does_not_depend_on_what_was_asked_before(self, draft_depth: int) -> None:
+    def test_asked_again(self, draft_depth: int) -> None:
         """Asks again after other requests (CONF-06)."""
         request, before = self._answer("many flushes", draft_depth)
         self._ask(self._shared().questions.ask("a prompt of one token", draft_depth=draft_depth))
@@ -134,7 +132,7 @@ class EngineSuite:
             _hold(what, request)
 
     @pytest.mark.parametrize("part", _PARTS)
-    def test_an_answer_tells_enough_to_be_judged(self, part: str) -> None:
+    def test_told(self, part: str) -> None:
         """Reports, as skipped, each part of an answer that is missing and so not judged."""
         _, answer = self._answer("many flushes", self._full_depth())
         if getattr(answer, part) is None:
