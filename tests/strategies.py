@@ -160,7 +160,7 @@ def _events() -> st.SearchStrategy[tuple[type[Event], dict[str, Any]]]:
 
 
 event_lists = st.lists(_events(), max_size=5)
-"""Lists of events that need not make sense together; each a kind and its fields; lanes and cells read are plain tuples."""
+"""Lists of events that need not make sense together; each a kind and its fields, lanes and cells as plain tuples."""
 
 
 @st.composite

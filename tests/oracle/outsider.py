@@ -142,7 +142,7 @@ class Outsider:
         tokens = self.read(rows)
         self.seats = [rows[-1]]
         self.verify(tokens[-1])
-        patience = self.full * (self.end + 1)  # a wrong one might never end
+        patience = 2 * self.full * (self.end + 1)  # a wrong one might never end
         while not self.report.finish_reason and self.tick < patience:
             self.step()
         counts = self.counts
