@@ -17,8 +17,8 @@ EXAMPLE = REPOSITORY / "examples" / "outside-engine"
 def run_tests(folder: Path, *words: str, bug: str = "") -> subprocess.CompletedProcess[str]:
     """Runs the example's tests in a place of its own, as its owner would."""
     place = shutil.copytree(EXAMPLE, folder / "outside-engine", ignore=shutil.ignore_patterns("__pycache__", ".*"))
-    environment = os.environ | {"PYTHONPATH": str(REPOSITORY), "PLANTED_BUG": bug, "COLUMNS": "200"}
-    command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-rs", *words]
+    environment = os.environ | {"PYTHONPATH": str(REPOSITORY), "PLANTED_BUG": bug, "COLUMNS": "400"}
+    command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-rfs", *words]
     return subprocess.run(command, cwd=place, env=environment, capture_output=True, text=True, check=False)  # noqa: S603 - our own words
 
 
@@ -33,8 +33,8 @@ def test_the_outside_engine_passes(tmp_path: Path) -> None:
 def test_the_planted_bug_is_named_by_its_clause_in_the_trace_and_seen_in_the_tokens(tmp_path: Path) -> None:
     result = run_tests(tmp_path, "-k", "d1 and flushes", bug="stale-cells")
     assert result.returncode == 1
-    assert re.search(r"FAILED .*test_trace.* - KV-03: event \d+: .* is stale", result.stdout), result.stdout
-    assert re.search(r"FAILED .*test_tokens.* - AR-03: new token \d+: ", result.stdout), result.stdout
+    assert re.search(r"FAILED .*test_trace.* - Failed: KV-03: event \d+: .* is stale", result.stdout), result.stdout
+    assert re.search(r"FAILED .*test_tokens.* - Failed: AR-03: new token \d+: ", result.stdout), result.stdout
     shown = (REPOSITORY / "docs" / "test-your-engine.md").read_text(encoding="utf-8")
     (said,) = re.findall(r"^KV-03: .*$", shown, re.MULTILINE)
     assert said in result.stdout.splitlines()
