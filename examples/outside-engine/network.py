@@ -42,7 +42,7 @@ class Network:
             name: array.astype(np.float32) for name, array in load_file(folder / "model.safetensors").items()
         }
         self.depth, self.layers = int(config["total_ut_steps"]), int(config["num_hidden_layers"])
-        self.heads, self.size = int(config["num_attention_heads"]), int(config["head_dim"])
+        self.heads, self.size = int(config["num_key_value_heads"]), int(config["head_dim"])  # queries come in groups
         self.context, self.eps = int(config["max_position_embeddings"]), float(config["rms_norm_eps"])
         self.turn = config["rope_theta"] ** -(np.arange(0, self.size, 2) / self.size)
         self.clear()
@@ -81,7 +81,7 @@ class Network:
         """Runs one layer."""
         name = f"model.layers.{layer}"
         normed = self.norm(f"{name}.input_layernorm", x)
-        split = (len(rows), self.heads, self.size)
+        split = (len(rows), -1, self.size)
         query, key, value = (self.linear(f"{name}.self_attn.{part}_proj", normed).reshape(split) for part in "qkv")
         where = np.array([row.position for row in rows])
         query, key = self.rotated(query, where), self.rotated(key, where)
@@ -94,10 +94,11 @@ class Network:
         for row, one in zip(rows, query, strict=True):
             behind[row.depth] -= 1
             cells = slice(len(self.keys[row.depth][layer]) - behind[row.depth])
-            scores = np.einsum("hd,nhd->hn", one, self.keys[row.depth][layer][cells]) * self.size**-0.5
+            groups = one.reshape(self.heads, -1, self.size)
+            scores = np.einsum("hgd,nhd->hgn", groups, self.keys[row.depth][layer][cells]) * self.size**-0.5
             weights = np.exp(scores - scores.max(axis=-1, keepdims=True))
             weights /= weights.sum(axis=-1, keepdims=True)
-            attended.append(np.einsum("hn,nhd->hd", weights, self.values[row.depth][layer][cells]).ravel())
+            attended.append(np.einsum("hgn,nhd->hgd", weights, self.values[row.depth][layer][cells]).ravel())
         output = self.linear(f"{name}.self_attn.o_proj", np.stack(attended))
         x = x + self.norm(f"{name}.input_layernorm_2", output)
         normed = self.norm(f"{name}.post_attention_layernorm", x)

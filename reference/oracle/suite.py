@@ -155,8 +155,8 @@ class EngineSuite:
 
     def _ask(self, request: Request) -> Answer:
         """Runs the engine on a copy of a request: an engine may write into what it is given."""
-        copied = {"prompt_ids": list(request.prompt_ids), "eos_token_ids": list(request.eos_token_ids)}
-        given = self.decode(replace(request, **copied))
+        copied = replace(request, prompt_ids=list(request.prompt_ids), eos_token_ids=list(request.eos_token_ids))
+        given = self.decode(copied)
         return given if isinstance(given, Answer) else Answer(token_ids=given)
 
     def _shared(self) -> Bench:

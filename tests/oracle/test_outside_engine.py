@@ -37,7 +37,8 @@ def test_the_planted_bug_is_named_by_its_clause_in_the_trace_and_seen_in_the_tok
     assert re.search(r"FAILED .*test_tokens.* - Failed: AR-03: new token \d+: ", result.stdout), result.stdout
     shown = (REPOSITORY / "docs" / "test-your-engine.md").read_text(encoding="utf-8")
     (said,) = re.findall(r"^KV-03: .*$", shown, re.MULTILINE)
-    assert said in result.stdout.splitlines()
+    # The page's numbers are those of one run; other weights give others.
+    assert re.sub(r"\d+", "9", said) in re.sub(r"\d+", "9", result.stdout).splitlines()
 
 
 def test_the_test_file_has_about_ten_lines() -> None:
