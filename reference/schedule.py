@@ -29,6 +29,20 @@ class Lane:
         return Lane(self.position, self.token, self.depth + 1)
 
 
+@dataclass(frozen=True, slots=True)
+class CellsRead:
+    """KV cells of neighbouring positions that one row read, and who wrote them last."""
+
+    start: int
+    """First position."""
+    stop: int
+    """First position behind them."""
+    recurrence: int
+    """The recurrence that wrote them, 0-based; below 0 if nobody did."""
+    incarnation: int
+    """Which lane of their position wrote them: how many were started there before it, 0 for the prompt's own."""
+
+
 class Purpose(Enum):
     """What a readout is for; it follows from the lane's depth."""
 
@@ -102,6 +116,8 @@ class Advance:
     """Number of this call, from 1."""
     lanes: tuple[Lane, ...]
     """Its rows, as they are after the call, oldest first."""
+    reads: tuple[tuple[CellsRead, ...], ...] | None = None
+    """The cells that each row read in the recurrent block, if an implementation tells; our schedules know no cells."""
 
 
 @dataclass(frozen=True, slots=True)

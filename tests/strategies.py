@@ -147,6 +147,7 @@ def _events() -> st.SearchStrategy[tuple[type[Event], dict[str, Any]]]:
         "positions": places,
         "abandoned": places,
         "lanes": rows,
+        "reads": st.none() | st.lists(st.lists(st.tuples(number, number, number, number), max_size=2), max_size=2),
         "reason": st.sampled_from(FinishReason),
     }
     kinds: list[type[Event]] = [Start, Advance, Draft, Commit, Accept, Reject, Flush, Inject, Finish]
@@ -159,7 +160,7 @@ def _events() -> st.SearchStrategy[tuple[type[Event], dict[str, Any]]]:
 
 
 event_lists = st.lists(_events(), max_size=5)
-"""Lists of events that need not make sense together; each a kind and its fields, lanes as triples."""
+"""Lists of events that need not make sense together; each a kind and its fields, lanes and cells as plain tuples."""
 
 
 @st.composite

@@ -8,12 +8,15 @@ import json
 import sys
 from argparse import RawDescriptionHelpFormatter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
+from time import perf_counter
 from types import MappingProxyType
-from typing import Any, Final
+from typing import Final
 
 from reference.cli.arguments import DECODERS, Parser
+from reference.cli.junit import TestCase, to_junit
+from reference.cli.token_cases import TokenCase, default_cases, read_cases, read_prompts
 from reference.errors import ParameterError
 
 _CODES: Final = """\
@@ -31,8 +34,10 @@ the first place and the clause."""
 _TOKENS: Final = """\
 Judge tokens. FILE has one JSON object a line:
   {"prompt_ids": [...], "token_ids": [...]}
-with, as far as they are known, "max_new_tokens", "finish_reason", "logprobs",
-"eos_token_id", "recurrence_depth", "state_seed" and "state_scale"."""
+with, as far as they are known, "id", "max_new_tokens", "finish_reason",
+"logprobs", "eos_token_id", "recurrence_depth", "state_seed", "state_scale".
+With --url a server is asked for the tokens: FILE then has "prompt_ids" alone;
+without a FILE it gets one prompt of each kind."""
 
 _TRACE: Final = """\
 Judge a trace: FILE has one event a line, as `wfd trace` prints them."""
@@ -43,18 +48,6 @@ Judge answers to the conformance vectors. FILE has one JSON object a line:
 with what the vector's kind asks for, or "skipped" and the reason. All vectors
 of a kind must be answered, but kinds without any answer are left out."""
 
-_REQUIRED: Final = frozenset({"prompt_ids", "token_ids"})
-_OPTIONAL: Final = frozenset(
-    {
-        "max_new_tokens",
-        "finish_reason",
-        "logprobs",
-        "eos_token_id",
-        "recurrence_depth",
-        "state_seed",
-        "state_scale",
-    }
-)
 _EXIT_CODES: Final[Mapping[str, int]] = MappingProxyType({"exact": 0, "wrong": 1, "near_tie": 3})
 
 
@@ -64,16 +57,28 @@ class CheckArguments:
 
     what: str
     """`tokens`, `trace` or `vectors`."""
-    file: str
-    """What to judge; `-` is standard input."""
+    file: str | None
+    """What to judge; `-` is standard input. None only where a server is asked."""
     json: bool
     """Whether to print JSON."""
+    junit: str | None
+    """A file for JUnit XML; None writes none."""
     model: str
     """A shipped name or a folder; tokens only."""
     dtype: str | None
     """Type in which the candidate computed; None is the model's."""
     tolerance: float | None
     """Distance of two logits that are a near tie; None is that of CONF-05."""
+    url: str | None
+    """The server to ask for tokens; None judges those of the file."""
+    served_model: str | None
+    """The model's name on the server."""
+    timeout: float
+    """Seconds to wait for the server."""
+    max_new_tokens: int
+    """The budget of a prompt that names none, for the server."""
+    logprobs: bool
+    """Whether to ask the server for log-probabilities."""
     decoder: str | None
     """Which decoder the trace must be one of; None, here and below, is what the trace says."""
     recurrence_depth: int | None
@@ -92,7 +97,10 @@ def parse(words: Sequence[str]) -> CheckArguments:
     Raises:
         SystemExit: With code 2 if it makes no sense, and with 0 after `--help`.
     """
-    given = _parser().parse_args(words)
+    parser = _parser()
+    given = parser.parse_args(words)
+    if given.file is None and given.url is None:
+        parser.error("check tokens needs a FILE, a --url, or both")
     return CheckArguments(
         what=given.what,
         file=given.file,
@@ -100,6 +108,12 @@ def parse(words: Sequence[str]) -> CheckArguments:
         model=getattr(given, "model", "tiny-ouro"),
         dtype=getattr(given, "dtype", None),
         tolerance=getattr(given, "tolerance", None),
+        junit=getattr(given, "junit", None),
+        url=getattr(given, "url", None),
+        served_model=getattr(given, "served_model", None),
+        timeout=getattr(given, "timeout", 60.0),
+        max_new_tokens=getattr(given, "max_new_tokens", 64),
+        logprobs=getattr(given, "logprobs", False),
         decoder=getattr(given, "decoder", None),
         recurrence_depth=getattr(given, "recurrence_depth", None),
         draft_depth=getattr(given, "draft_depth", None),
@@ -120,9 +134,17 @@ def _parser() -> Parser:
             epilog=_CODES,
             formatter_class=RawDescriptionHelpFormatter,
         )
-        kind.add_argument("file", metavar="FILE", help="what to judge; - reads standard input")
+        optional = "?" if name == "tokens" else None
+        kind.add_argument("file", nargs=optional, metavar="FILE", help="what to judge; - reads standard input")
         kind.add_argument("--json", action="store_true", help="print JSON instead of text")
+        if name != "vectors":
+            kind.add_argument("--junit", metavar="OUT", help="write JUnit XML too, for CI")
         if name == "tokens":
+            kind.add_argument("--url", metavar="URL", help="ask this server, at its /v1/completions")
+            kind.add_argument("--served-model", metavar="NAME", help="the model's name on the server")
+            kind.add_argument("--timeout", type=float, default=60.0, metavar="S", help="for one answer; default: 60 s")
+            kind.add_argument("--max-new-tokens", type=int, default=64, metavar="N", help="to ask for; default: 64")
+            kind.add_argument("--logprobs", action="store_true", help="ask for and judge log-probabilities")
             kind.add_argument("--model", default="tiny-ouro", metavar="NAME|FOLDER", help="default: tiny-ouro")
             kind.add_argument("--dtype", metavar="D", help="in which the candidate computed; default: the model's")
             kind.add_argument("--tolerance", type=float, metavar="X", help="of a near tie, in logits; default: CONF-05")
@@ -152,8 +174,7 @@ def run(given: CheckArguments) -> int:
         NumericsError: If the model computes NaN.
         OSError: If a file cannot be read.
     """
-    text = _read(given.file)
-    return {"tokens": _tokens, "trace": _trace, "vectors": _vectors}[given.what](given, text)
+    return {"tokens": _tokens, "trace": _trace, "vectors": _vectors}[given.what](given)
 
 
 def _read(file: str) -> str:
@@ -163,10 +184,14 @@ def _read(file: str) -> str:
         raise ParameterError(f"{file} is not text: {error}") from error
 
 
-def _trace(given: CheckArguments, text: str) -> int:
+def _trace(given: CheckArguments) -> int:
     from reference import oracle, trace  # noqa: PLC0415 - torch loads only where it is needed
     from reference.figures.terminal import glyphs_for  # noqa: PLC0415
+    from reference.oracle.answers import complaint  # noqa: PLC0415
 
+    assert given.file is not None, "only tokens can be had elsewhere"
+    text = _read(given.file)
+    before = perf_counter()
     try:
         verdict = oracle.check_trace(
             text,
@@ -177,6 +202,14 @@ def _trace(given: CheckArguments, text: str) -> int:
         )
     except trace.TraceFormatError as error:
         raise ParameterError(f"{given.file}: {error}") from error
+    test = TestCase(
+        name=given.file,
+        verdict=verdict.verdict,
+        complaint=complaint(verdict),
+        explanation=str(verdict),
+        seconds=perf_counter() - before,
+    )
+    _write_junit(given, [test])
     if given.json:
         _print(verdict.as_json())
     else:
@@ -184,43 +217,56 @@ def _trace(given: CheckArguments, text: str) -> int:
     return _EXIT_CODES[verdict.verdict]
 
 
-def _tokens(given: CheckArguments, text: str) -> int:
+def _tokens(given: CheckArguments) -> int:
     from reference import models, oracle  # noqa: PLC0415 - torch loads only where it is needed
+    from reference.oracle.answers import complaint  # noqa: PLC0415
     from reference.oracle.tolerance import TOLERANCES  # noqa: PLC0415
-    from reference.oracle.verdicts import worst  # noqa: PLC0415
+    from reference.oracle.verdicts import Verdict, worst  # noqa: PLC0415
 
     dtypes = {str(dtype).removeprefix("torch."): dtype for dtype in TOLERANCES}
     if given.dtype is not None and given.dtype not in dtypes:
         raise ParameterError(f"dtype={given.dtype!r} is none of {', '.join(dtypes)} (CONF-04)")
-    cases = [_case(line, number) for number, line in enumerate(text.splitlines(), start=1) if line.strip()]
-    if not cases:
-        raise ParameterError(f"{given.file}: nothing to judge")
+    cases = _asked(given) if given.url is not None else read_cases(_read(given.file or "-"), given.file or "-")
     model = models.load(given.model)
-    verdicts = [
-        oracle.check_tokens(
-            model,
-            case.pop("prompt_ids"),
-            case.pop("token_ids"),
-            dtype=None if given.dtype is None else dtypes[given.dtype],
-            tolerance=given.tolerance,
-            **case,
+    verdicts, tests = [], []
+    for case in cases:
+        before = perf_counter()
+        try:
+            verdict = oracle.check_tokens(
+                model, **case.values, dtype=dtypes.get(given.dtype or ""), tolerance=given.tolerance
+            )
+        except ParameterError as error:
+            raise ParameterError(f"{case.place}: {error}") from error
+        verdicts.append(verdict)
+        test = TestCase(
+            name=case.name,
+            verdict=verdict.verdict,
+            complaint=complaint(verdict),
+            explanation=str(verdict),
+            seconds=perf_counter() - before,
         )
-        for case in cases
-    ]
+        tests.append(test)
     overall = worst(verdict.verdict for verdict in verdicts)
+    _write_junit(given, tests)
+    numbers = {str(one): sum(verdict.verdict is one for verdict in verdicts) for one in Verdict}
     if given.json:
-        _print({"verdict": overall, "cases": [verdict.as_json() for verdict in verdicts]})
+        judged = [{"id": case.name} | verdict.as_json() for case, verdict in zip(cases, verdicts, strict=True)]
+        _print({"verdict": overall, "numbers": numbers, "cases": judged})
     else:
-        for number, verdict in enumerate(verdicts, start=1):
-            head = f"case {number}: " if len(verdicts) > 1 else ""
+        for case, verdict in zip(cases, verdicts, strict=True):
+            head = f"case {case.name}: " if len(cases) > 1 else ""
             sys.stdout.write(f"{head}{verdict}\n")
+        if len(cases) > 1:
+            shown = ", ".join(f"{number} {name}" for name, number in numbers.items())
+            sys.stdout.write(f"{len(cases)} cases: {shown}\n")
     return _EXIT_CODES[overall]
 
 
-def _vectors(given: CheckArguments, text: str) -> int:
+def _vectors(given: CheckArguments) -> int:
     from reference.oracle import vectors  # noqa: PLC0415 - torch loads only where it is needed
 
-    verdict = vectors.check(text, kind=given.kind)
+    assert given.file is not None, "only tokens can be had elsewhere"
+    verdict = vectors.check(_read(given.file), kind=given.kind)
     if given.json:
         _print(verdict.as_json())
     else:
@@ -228,28 +274,40 @@ def _vectors(given: CheckArguments, text: str) -> int:
     return _EXIT_CODES[verdict.verdict]
 
 
-def _case(line: str, number: int) -> dict[str, Any]:
-    """Reads one line of tokens to judge; the values are checked where they are used.
+def _asked(given: CheckArguments) -> list[TokenCase]:
+    """Asks a server for the tokens of every prompt.
 
     Raises:
-        ParameterError: If it is no object with the right names.
+        ServerError: If it gives no answer that can be judged.
     """
-    try:
-        case = json.loads(line)
-    except ValueError as error:
-        raise ParameterError(f"line {number} is not JSON: {error}") from error
-    if not isinstance(case, dict) or not _REQUIRED <= case.keys() <= _REQUIRED | _OPTIONAL:
-        wanted = f"{', '.join(sorted(_REQUIRED))} and any of {', '.join(sorted(_OPTIONAL))}"
-        raise ParameterError(f"line {number} is not an object of {wanted}")
-    for name in ("prompt_ids", "token_ids"):
-        if not isinstance(case[name], list):
-            raise ParameterError(f"line {number}: {name} is not a list")
-    logprobs = case.get("logprobs") or []
-    if not (isinstance(logprobs, list) and all(isinstance(one, int | float) for one in logprobs)):
-        raise ParameterError(f"line {number}: logprobs is not a list of numbers")
-    if not isinstance(case.get("finish_reason"), str | None):
-        raise ParameterError(f"line {number}: finish_reason is not a text")
-    return case
+    from reference.oracle.http import Server  # noqa: PLC0415 - torch loads only where it is needed
+
+    assert given.url is not None, "somebody must be asked"
+    server = Server(url=given.url, served_model=given.served_model, timeout=given.timeout, with_logprobs=given.logprobs)
+    prompts = read_prompts(_read(given.file), given.file) if given.file is not None else default_cases(given.model)
+    cases = []
+    for prompt in prompts:
+        values = {"max_new_tokens": given.max_new_tokens} | prompt.values
+        stop_ids = values.get("eos_token_id", "model")
+        answer = server.complete(
+            values["prompt_ids"],
+            max_new_tokens=values["max_new_tokens"],
+            eos_token_ids=None if stop_ids == "model" else _as_list(stop_ids),
+        )
+        told = {"finish_reason": answer.finish_reason, "logprobs": answer.logprobs}
+        cases.append(replace(prompt, values=values | {"candidate_ids": answer.token_ids} | told))
+    return cases
+
+
+def _as_list(stop_ids: int | list[int] | None) -> list[int]:
+    if stop_ids is None:
+        return []
+    return [stop_ids] if isinstance(stop_ids, int) else stop_ids
+
+
+def _write_junit(given: CheckArguments, tests: Sequence[TestCase]) -> None:
+    if given.junit is not None:
+        Path(given.junit).write_text(to_junit(f"wfd check {given.what}", tests), encoding="utf-8")
 
 
 def _print(value: object) -> None:

@@ -7,6 +7,7 @@ is added here is only what the specification leaves free, and which clause to na
 
 from dataclasses import dataclass, replace
 
+from reference.oracle.cells import check_cells
 from reference.oracle.freedoms import Freedom, FreedomTaken
 from reference.oracle.rules import CLAUSES, NotAllowedError, check_reads
 from reference.oracle.words import ascending, clause_of, describe, listed
@@ -63,6 +64,7 @@ class Walk:
         self._planned: frozenset[int] = frozenset()
         self._proposals: dict[int, _Proposal] = {}
         self._dropped: dict[int, int] = {}
+        self._started: dict[int, int] = {}
         if self._stopping.end == self._stopping.prompt_length:
             self._state, (_, *self._owed) = begin(schedule, None)
 
@@ -91,13 +93,18 @@ class Walk:
             raise NotAllowedError("SMP-14", f"{describe(event)} although the run has finished")
         event = ascending(event)
         self._check_time(event, self._state)
+        self._take_in_time(event, self._state)
+        if isinstance(event, Inject):
+            self._started[event.position] = self._started.get(event.position, 0) + 1
+
+    def _take_in_time(self, event: Event, state: State) -> None:
         if event in self._owed:
             if isinstance(event, Finish) and len(self._owed) > 1:
                 raise self._missing(self._owed[0])
             self._owed.remove(event)
             return
         if isinstance(event, Advance):
-            self._advance(event, self._state)
+            self._advance(event, state)
         elif self._owed:
             raise self._instead(event)
         else:
@@ -184,7 +191,13 @@ class Walk:
         after = {row.position: row for row in event.lanes}
         lanes = tuple(after.get(lane.position, lane) for lane in state.lanes)
         check_reads(event.lanes, lanes)
+        if event.reads is not None:
+            check_cells(event.lanes, event.reads, self._incarnation_of)
         self._state = replace(state, lanes=lanes)
+
+    def _incarnation_of(self, position: int) -> int:
+        """Gives how many lanes were started at a position before the present one; the prompt's were not injected."""
+        return max(self._started.get(position, 0) - 1, 0)
 
     def _open_tick(self, event: Advance, state: State) -> State:
         self._close_tick(state)  # what the last commit brings about must have come by now

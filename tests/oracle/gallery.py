@@ -326,6 +326,86 @@ class RightWithoutACache(Outsider):
         return self.report
 
 
+class Rounds(Outsider):
+    """Draft then verify, right as it stands: the other two-phase way to use the same readouts."""
+
+    decoder = "dtv"
+    draft_length = 3
+
+    def step(self) -> None:
+        """Runs one tick: of the youngest lane alone while drafting, else of all."""
+        youngest = self.seats[-1]
+        if youngest.depth < self.draft_depth < self.full:
+            self.move([youngest])
+            if youngest.depth == self.draft_depth and len(self.seats) <= self.num_drafts():
+                (token,) = self.read([youngest])
+                self.counts["drafted"] += 1
+                self.report.say("draft", tick=self.tick, position=youngest.position, token=token)
+                self.draft(youngest, token)
+            return
+        self.move(list(self.seats))
+        if self.seats[0].depth == self.full:
+            self.settle(list(self.seats), self.read(self.seats))
+
+    def num_drafts(self) -> int:
+        """Gives the drafts of this round: no more than can be committed beside a verified token."""
+        assert self.draft_length is not None
+        return min(self.draft_length, self.end - self.frontier - 1)
+
+    def settle(self, seats: list[Seat], tokens: list[int]) -> None:
+        """Verifies the lanes of a round, oldest first, until one is rejected or the run ends."""
+        for seat, token in zip(seats, tokens, strict=True):
+            if self.report.finish_reason or seat not in self.seats:
+                return
+            self.verify(token)
+
+
+class TakesTheBonusTwice(Rounds):
+    """The bonus token is committed with its round, and again as the next round's first."""
+
+    def settle(self, seats: list[Seat], tokens: list[int]) -> None:
+        """Commits it once more where every draft was accepted."""
+        rejected = self.counts["rejected"]
+        super().settle(seats, tokens)
+        if len(seats) > 1 and self.counts["rejected"] == rejected and not self.report.finish_reason:
+            self.commit(tokens[-1])
+
+
+class VerifiesOneRowTooFar(Rounds):
+    """A draft is compared with the row that it stands in, not with the row in front of it."""
+
+    def settle(self, seats: list[Seat], tokens: list[int]) -> None:
+        """Is off by one row, except in the last."""
+        super().settle(seats, [*tokens[1:], tokens[-1]])
+
+
+class CountsTheBonusAsAccepted(Rounds):
+    """The bonus token, which was never drafted, counts as an accepted draft."""
+
+    def run(self) -> Report:
+        """Counts all that was not rejected."""
+        report = super().run()
+        report.counts["accepted"] = len(report.token_ids) - 1 - self.counts["rejected"]
+        return report
+
+
+class DraftsPastTheBudget(Rounds):
+    """A round near the end makes as many drafts as any."""
+
+    def num_drafts(self) -> int:
+        """Looks at the draft length alone."""
+        assert self.draft_length is not None
+        return self.draft_length
+
+
+class RightInShortRounds(Rounds):
+    """Rounds of one draft, whatever the draft length."""
+
+    def num_drafts(self) -> int:
+        """Stops drafting early, as it may."""
+        return min(1, super().num_drafts())
+
+
 def edited(trace: str, number: int, **values: object) -> str:
     """Changes fields of one line of a trace."""
     lines = trace.splitlines()
@@ -333,5 +413,13 @@ def edited(trace: str, number: int, **values: object) -> str:
     return "\n".join(lines)
 
 
-RIGHT: Final = (Outsider, RightInAnotherOrder, RightWithAnEagerFlush, RightAndHoldsStopsBack, RightWithASecondOpinion)
+RIGHT: Final = (
+    Outsider,
+    RightInAnotherOrder,
+    RightWithAnEagerFlush,
+    RightAndHoldsStopsBack,
+    RightWithASecondOpinion,
+    Rounds,
+    RightInShortRounds,
+)
 """Implementations whose tokens and traces must pass."""

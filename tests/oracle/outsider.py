@@ -31,6 +31,8 @@ class Seat:
     """One row."""
     injected: Tensor
     """One row."""
+    incarnation: int = 0
+    """Lanes that were started at the position before this one."""
 
 
 @dataclass
@@ -72,7 +74,9 @@ class Call:
         """Writes all cells, then attends row by row."""
         owner = self._owner
         for row, (position, slot) in enumerate(zip(self._where, self._slots, strict=True)):
-            owner.write((self._part, layer, slot, position), key[row], value[row])
+            owner.record((self._part, layer, slot, position), key[row], value[row], owner.running[row])
+        if (self._part, layer) == ("core", 0):
+            owner.reads = [owner.read_by(slot, at) for at, slot in zip(self._where, self._slots, strict=True)]
         group = query.shape[1] // key.shape[1]
         attended = []
         for row, (position, slot) in enumerate(zip(self._where, self._slots, strict=True)):
@@ -86,6 +90,11 @@ class Call:
 
 class Outsider:
     """One run, right as it stands."""
+
+    decoder = "wfd"
+    """What its trace says it is."""
+    draft_length: int | None = None
+    """What its trace says of that."""
 
     def __init__(
         self,
@@ -106,15 +115,23 @@ class Outsider:
         self.stop_ids = set(stop_ids)
         self.seed = seed
         self.cells: dict[Cell, tuple[Tensor, Tensor]] = {}
+        self.writers: dict[Cell, tuple[int, int]] = {}
+        self.started: dict[int, int] = {}
+        self.running: list[Seat] = []
+        self.reads: list[list[list[int]]] = []
         self.seats: list[Seat] = []
         self.frontier = len(prompt)
         self.tick = 0
         self.report = Report()
         self.counts = dict.fromkeys(("ticks", "lane_ticks", "accepted", "rejected", "flushed", "drafted"), 0)
-        start = {"decoder": "wfd", "recurrence_depth": self.full, "draft_depth": draft_depth, "draft_length": None}
+        start = {"decoder": self.decoder, "recurrence_depth": self.full, "draft_depth": draft_depth}
         limits = {"prompt_length": len(prompt), "max_new_tokens": max_new_tokens}
-        rest = {"context_length": model.context_length, "stop_ids": sorted(self.stop_ids)}
-        self.report.say("start", version=1, **start, **limits, **rest)
+        rest = {
+            "draft_length": self.draft_length,
+            "context_length": model.context_length,
+            "stop_ids": sorted(self.stop_ids),
+        }
+        self.report.say("start", version=2, **start, **limits, **rest)
 
     @torch.inference_mode()
     def run(self) -> Report:
@@ -125,7 +142,7 @@ class Outsider:
         tokens = self.read(rows)
         self.seats = [rows[-1]]
         self.verify(tokens[-1])
-        patience = self.full * (self.end + 1)  # a wrong one might never end
+        patience = 2 * self.full * (self.end + 1)  # a wrong one might never end
         while not self.report.finish_reason and self.tick < patience:
             self.step()
         counts = self.counts
@@ -139,12 +156,7 @@ class Outsider:
 
     def step(self) -> None:
         """Runs one tick."""
-        self.tick += 1
-        rows = self.order(list(self.seats))
-        self.recur(rows)
-        self.counts["ticks"] += 1
-        self.counts["lane_ticks"] += len(rows)
-        self.report.say("advance", tick=self.tick, lanes=[[seat.position, seat.token, seat.depth] for seat in rows])
+        self.move(self.order(list(self.seats)))
         oldest, youngest = self.seats[0], self.seats[-1]
         if self.is_verified(oldest):
             (token,) = self.read([oldest])
@@ -156,14 +168,28 @@ class Outsider:
             self.report.say("draft", tick=self.tick, position=youngest.position, token=token)
             self.draft(youngest, token)
 
+    def move(self, rows: list[Seat]) -> None:
+        """Runs the recurrent call of a tick."""
+        self.tick += 1
+        self.recur(rows)
+        self.counts["ticks"] += 1
+        self.counts["lane_ticks"] += len(rows)
+        lanes = [[seat.position, seat.token, seat.depth] for seat in rows]
+        self.report.say("advance", tick=self.tick, lanes=lanes, reads=self.reads)
+
     def start(self, position: int, token: int) -> Seat:
         """Runs the prelude."""
-        injected = self.model.prelude(torch.tensor([token]), Call(self, "prelude", [position], [0]))
+        empty = torch.empty(0)
+        seat = Seat(position, token, 0, empty, empty, max(self.started.get(position, 0) - 1, 0))
+        self.running = [seat]
+        seat.injected = self.model.prelude(torch.tensor([token]), Call(self, "prelude", [position], [0]))
         state = self.initial_state(position)
-        return Seat(position, token, 0, injected if state is None else state, injected)
+        seat.state = seat.injected if state is None else state
+        return seat
 
     def recur(self, rows: list[Seat]) -> None:
         """Runs one recurrence on every row."""
+        self.running = rows
         call = Call(self, "core", [seat.position for seat in rows], [self.slot_of(seat.depth) for seat in rows])
         states = torch.cat([seat.state for seat in rows])
         states = self.loop(states, torch.cat([seat.injected for seat in rows]), call)
@@ -173,6 +199,7 @@ class Outsider:
 
     def read(self, rows: list[Seat]) -> list[int]:
         """Runs coda and head."""
+        self.running = rows
         call = Call(self, "coda", [seat.position for seat in rows], [0] * len(rows))
         hidden = self.model.coda(self.finished(torch.cat([seat.state for seat in rows])), call)
         return [int(token) for token in self.model.head(hidden).argmax(dim=-1)]
@@ -231,6 +258,7 @@ class Outsider:
     def inject(self, position: int, token: int) -> None:
         """Starts a lane."""
         self.report.say("inject", tick=self.tick, position=position, token=token)
+        self.started[position] = self.started.get(position, 0) + 1
         self.seats.append(self.start(position, token))
 
     def stop_reason(self, token: int) -> str:
@@ -262,6 +290,18 @@ class Outsider:
     def write(self, cell: Cell, key: Tensor, value: Tensor) -> None:
         """Writes a cell."""
         self.cells[cell] = (key, value)
+
+    def record(self, cell: Cell, key: Tensor, value: Tensor, seat: Seat) -> None:
+        """Writes a cell, and remembers who did, if it was written."""
+        self.write(cell, key, value)
+        if self.cells[cell][0] is key:
+            self.writers[cell] = (seat.depth, seat.incarnation)
+
+    def read_by(self, slot: int, position: int) -> list[list[int]]:
+        """Gives the cells that a row at a position reads in the recurrent block, and who wrote them."""
+        cells: list[Cell] = [("core", 0, slot, earlier) for earlier in range(position + 1)]
+        writers = [self.writers[cell] if cell in self.cells else (-1, -1) for cell in cells]
+        return [[place, place + 1, *writer] for place, writer in enumerate(writers)]
 
     def slot_of(self, recurrence: int) -> int:
         """Says which slot a recurrence uses."""

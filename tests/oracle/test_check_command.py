@@ -3,6 +3,7 @@
 import json
 from functools import partial
 from pathlib import Path
+from xml.etree import ElementTree as ET
 
 import pytest
 import torch
@@ -15,6 +16,8 @@ from reference.trace import to_jsonl
 from tests.cases.decoders import lap_model
 from tests.commands import Run
 from tests.driving import Case, Lap, make_ar, make_wfd, play
+
+pytest_plugins = ["pytester"]
 
 LAP = Case(table=Lap(), recurrence_depth=4, draft_depth=1, max_new_tokens=9)
 WAVE = to_jsonl(play(make_wfd, LAP).events)
@@ -91,6 +94,7 @@ def test_right_tokens_end_with_code_0(judge: Run, tmp_path: Path) -> None:
     assert out.splitlines() == [
         "case 1: exact: 3 tokens judged, 0 near ties",
         "case 2: exact: 1 tokens judged, 0 near ties",
+        "2 cases: 2 exact, 0 near_tie, 0 wrong",
     ]
     code, out, _ = judge("tokens", "-", stdin=case([0], [1]))
     assert out == "exact: 1 tokens judged, 0 near ties\n"
@@ -140,13 +144,19 @@ def test_near_ties_alone_end_with_code_3(judge: Run) -> None:
         (("trace", "-", "--decoder", "beam"), "", "invalid choice: 'beam'"),
         (("tokens", "-"), "", "-: nothing to judge"),
         (("tokens", "-"), "{", "line 1 is not JSON"),
-        (("tokens", "-"), "[]", "line 1 is not an object of prompt_ids, token_ids and any of"),
+        (("tokens", "-"), "[]", "-: line 1 is not an object of prompt_ids, token_ids and any of"),
         (("tokens", "-"), '{"prompt_ids": [1]}', "line 1 is not an object of"),
         (("tokens", "-"), case([0], [1], more=1), "line 1 is not an object of"),
         (("tokens", "-"), case("0", [1]), "line 1: prompt_ids is not a list"),
         (("tokens", "-"), case([0], [1], logprobs=["x"]), "line 1: logprobs is not a list of numbers"),
         (("tokens", "-"), case([0], [1], finish_reason=[]), "line 1: finish_reason is not a text"),
         (("tokens", "-"), case([99], [1]), "SMP-07"),
+        (("tokens", "-"), case([0], [1], id=[]), "line 1: id is neither a text nor a whole number"),
+        (("tokens", "-"), "\n" + case([0], [1]) + case([0], [1, 2], logprobs=[0.0]), "-: line 3: 1 logprobs for 2"),
+        (("tokens",), "", "check tokens needs a FILE, a --url, or both"),
+        (("tokens", "--url", "ftp://x"), "", "is not an address of the form http://host:port"),
+        (("tokens", "-", "--url", "http://127.0.0.1:1"), case([0], [1]), "line 1 is not an object of prompt_ids and"),
+        (("tokens", "--url", "http://127.0.0.1:1", "--timeout", "0"), "", "timeout=0 is not a positive number"),
         (("tokens", "-", "--dtype", "int8"), case([0], [1]), "dtype='int8' is none of"),
         (("tokens", "-", "--tolerance", "-1"), case([0], [1]), "tolerance=-1.0 is not a finite number"),
         (("riddles", "-"), "", "invalid choice: 'riddles'"),
@@ -162,6 +172,105 @@ def test_a_mistake_ends_with_code_2_and_one_line(
     assert err.startswith("wfd: error: ")
     assert complaint in err
     assert err.count("\n") == 1
+
+
+@pytest.mark.usefixtures("model")
+def test_many_cases_are_judged_one_by_one_under_their_names(judge: Run) -> None:
+    text = case([0], [1, 2], id="first") + case([3], [4], id=7) + case([0], [2]) + case([0], [0])
+    code, out, _ = judge("tokens", "-", stdin=text)
+    assert code == 1
+    assert [line.partition(": ")[0] for line in out.splitlines() if line.startswith("case ")] == [
+        "case first",
+        "case 7",
+        "case 3",
+        "case 4",
+    ]
+    assert out.splitlines()[-1] == "4 cases: 2 exact, 0 near_tie, 2 wrong"
+    said = json.loads(judge("tokens", "-", "--json", stdin=text)[1])
+    assert said["numbers"] == {"exact": 2, "near_tie": 0, "wrong": 2}
+    assert [(one["id"], one["verdict"]) for one in said["cases"]] == [
+        ("first", "exact"),
+        ("7", "exact"),
+        ("3", "wrong"),
+        ("4", "wrong"),
+    ]
+
+
+@pytest.mark.usefixtures("model")
+def test_tokens_are_reported_as_junit(judge: Run, tmp_path: Path) -> None:
+    text = case([0], [0], id="a tie") + case([0], [2], id='wrong & "odd" \x00') + case([0], [0])
+    file = tmp_path / "report.xml"
+    code, _, _ = judge("tokens", "-", "--model", "close", "--tolerance", "0.02", "--junit", str(file), stdin=text)
+    assert code == 1
+    suite = junit_suite(file)
+    assert suite.attrib.items() >= {"name": "wfd check tokens", "tests": "3", "failures": "1"}.items()
+    tie, wrong, exact = suite
+    assert (tie.get("name"), [child.tag for child in tie]) == ("a tie", [])
+    assert wrong.get("name") == 'wrong & "odd" ?'
+    (failure,) = wrong
+    assert (failure.tag, failure.get("type")) == ("failure", "AR-03")
+    assert (failure.get("message") or "").startswith("AR-03: new token 0: token 2 where the full depth says 0")
+    assert "first difference at new token 0" in (failure.text or "")
+    assert (exact.get("name"), len(exact)) == ("3", 0)
+
+
+@pytest.mark.usefixtures("model")
+def test_a_near_tie_is_told_in_junit_and_is_no_failure(judge: Run, tmp_path: Path) -> None:
+    file = tmp_path / "report.xml"
+    words = ("tokens", "-", "--model", "close", "--tolerance", "0.02", "--junit", str(file))
+    assert judge(*words, stdin=case([0], [1]))[0] == 3
+    suite = junit_suite(file)
+    assert suite.get("failures") == "0"
+    assert [(child.tag, (child.text or "").partition(":")[0]) for child in suite[0]] == [("system-out", "near_tie")]
+
+
+def test_a_trace_is_reported_as_junit(judge: Run, tmp_path: Path) -> None:
+    file = tmp_path / "report.xml"
+    assert judge("trace", "-", "--junit", str(file), stdin=WAVE)[0] == 0
+    assert junit_suite(file).attrib.items() >= {"name": "wfd check trace", "tests": "1", "failures": "0"}.items()
+    lines = WAVE.splitlines()
+    del lines[-1]
+    assert judge("trace", "-", "--junit", str(file), stdin="\n".join(lines))[0] == 1
+    (failure,) = junit_suite(file)[0]
+    assert failure.get("type") == "SMP-14"
+    assert judge("trace", "-", "--junit", str(tmp_path / "no" / "folder"), stdin=WAVE)[0] == 2
+
+
+def test_the_check_of_junit_takes_what_pytest_writes_and_refuses_what_it_would_not(
+    pytester: pytest.Pytester, tmp_path: Path
+) -> None:
+    pytester.makepyfile("def test_a(): pass\ndef test_b(): assert False")
+    pytester.runpytest_inprocess("--junit-xml=report.xml", "-p", "no:cacheprovider", "-p", "no:randomly")
+    file = pytester.path / "report.xml"
+    assert len(junit_suite(file)) == 2
+    text = file.read_text(encoding="utf-8")
+    for good, bad in (('tests="2"', 'tests="3"'), ('failures="1"', 'failures="0"'), ("<failure", "<fault")):
+        broken = text.replace(good, bad).replace("</failure", "</fault" if "fault" in bad else "</failure")
+        (tmp_path / "broken.xml").write_text(broken, encoding="utf-8")
+        with pytest.raises(AssertionError):
+            junit_suite(tmp_path / "broken.xml")
+
+
+def junit_suite(file: Path) -> ET.Element:
+    """Reads a report, holds it against the common schema of JUnit XML, and gives its one suite."""
+    root = ET.parse(file).getroot()  # noqa: S314 - our own file
+    assert root.tag == "testsuites"
+    (suite,) = root
+    assert suite.tag == "testsuite"
+    assert suite.get("name")
+    cases = [case for case in suite if case.tag == "testcase"]
+    assert len(cases) == len(suite)
+    children = {"failure", "error", "skipped", "system-out", "system-err", "properties"}
+    for case in cases:
+        assert case.get("name")
+        assert case.get("classname")
+        assert float(case.get("time", "0")) >= 0
+        assert {child.tag for child in case} <= children
+    for counted, tag in (("failures", "failure"), ("errors", "error"), ("skipped", "skipped")):
+        assert int(suite.get(counted, "0")) == sum(case.find(tag) is not None for case in cases)
+    assert int(suite.get("tests", "-1")) == len(cases)
+    assert float(suite.get("time", "-1")) >= 0
+    return suite
 
 
 def test_a_file_that_is_no_text_is_a_mistake(judge: Run, tmp_path: Path) -> None:
@@ -184,6 +293,9 @@ def test_the_help_of_the_whole_names_every_option(judge: Run) -> None:
     _, out, _ = judge("--help")
     for option in (
         "--json",
+        "--junit",
+        "--url",
+        "--timeout",
         "--model",
         "--dtype",
         "--tolerance",

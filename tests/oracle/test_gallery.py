@@ -1,5 +1,6 @@
 """The gallery: every wrong implementation is caught with its clause, every right one passes."""
 
+import json
 from collections.abc import Sequence
 from functools import cache
 from typing import Any
@@ -61,7 +62,7 @@ def test_a_right_implementation_passes_whatever_it_does_otherwise(
 ) -> None:
     report = run(kind, name, stop_ids=stop_ids, draft_depth=draft_depth)
     assert tokens_of(report, name, stop_ids=stop_ids).verdict is Verdict.EXACT
-    trace = oracle.check_trace(report.trace, decoder="wfd", recurrence_depth=4, draft_depth=draft_depth)
+    trace = oracle.check_trace(report.trace, decoder=kind.decoder, recurrence_depth=4, draft_depth=draft_depth)
     assert trace.verdict is Verdict.EXACT, str(trace)
     counts = oracle.check_counts(report.counts, report.trace)
     assert counts.verdict is Verdict.EXACT, str(counts)
@@ -74,6 +75,8 @@ def test_a_right_implementation_passes_whatever_it_does_otherwise(
         (gallery.RightInAnotherOrder, "ouro", (), {Freedom.ROW_ORDER}),
         (gallery.RightAndHoldsStopsBack, "lap", (0,), {Freedom.HELD_BACK_STOP}),
         (gallery.RightWithASecondOpinion, "ouro", (), {Freedom.EARLY_FLUSH, Freedom.DELAYED}),
+        (gallery.Rounds, "ouro", (), set()),
+        (gallery.RightInShortRounds, "ouro", (), {Freedom.WITHHELD}),
     ],
 )
 def test_what_it_does_otherwise_is_reported(
@@ -172,6 +175,55 @@ def test_a_wrong_schedule_shows_in_the_trace(
     assert verdict.objection.clause == clause, str(verdict)
 
 
+@pytest.mark.spec("KV-03")
+@pytest.mark.parametrize(
+    "kind,name,reason",
+    [
+        (gallery.KeepsStaleCells, "ouro", "is stale: its lane 0 wrote it, and now it has lane 1"),
+        (gallery.KeepsStaleCells, "huginn", "is stale: its lane 0 wrote it, and now it has lane 1"),
+        (gallery.SharesTheFirstRecurrence, "ouro", "that recurrence 0 wrote last"),
+    ],
+)
+def test_a_wrong_cell_shows_in_a_trace_that_tells_what_was_read(kind: type[Outsider], name: str, reason: str) -> None:
+    report = run(kind, name)
+    objection = oracle.check_trace(report.trace).objection
+    assert objection is not None
+    assert objection.clause == "KV-03"
+    assert reason in objection.reason
+    silent = "\n".join(
+        json.dumps({name: value for name, value in json.loads(line).items() if name != "reads"})
+        for line in report.lines
+    )
+    assert oracle.check_trace(silent).verdict is Verdict.EXACT
+
+
+@pytest.mark.spec("DTV-06", "AR-03")
+def test_a_bonus_token_that_is_taken_twice_shows_in_tokens_and_trace() -> None:
+    report = run(gallery.TakesTheBonusTwice, "lap")
+    assert tokens_of(report, "lap").faults[0].clause == "AR-03"
+    objection = oracle.check_trace(report.trace).objection
+    assert objection is not None
+    assert objection.clause == "DTV-05", objection.reason
+
+
+@pytest.mark.spec("DTV-06", "AR-03")
+def test_rows_that_are_verified_one_off_show_in_the_tokens_alone() -> None:
+    """The trace is one that could be: it tells which tokens the rows said, and not from which row each came."""
+    report = run(gallery.VerifiesOneRowTooFar, "lap")
+    assert oracle.check_trace(report.trace).verdict is Verdict.EXACT
+    verdict = tokens_of(report, "lap")
+    assert (verdict.faults[0].index, verdict.faults[0].clause) == (1, "AR-03")
+
+
+@pytest.mark.spec("SMP-15")
+def test_a_round_that_drafts_past_the_budget_shows_in_the_trace_alone() -> None:
+    report = run(gallery.DraftsPastTheBudget, "lap")
+    assert tokens_of(report, "lap").verdict is Verdict.EXACT
+    objection = oracle.check_trace(report.trace).objection
+    assert objection is not None
+    assert objection.clause == "SMP-15", objection.reason
+
+
 @pytest.mark.spec("COST-03", "COST-04")
 @pytest.mark.parametrize(
     "kind,name,clause,reason",
@@ -179,6 +231,7 @@ def test_a_wrong_schedule_shows_in_the_trace(
         (gallery.DividesByAllDrafts, "acceptance_rate", "COST-03", "divides by all drafts"),
         (gallery.CountsFlushesNotLanes, "flushed", "COST-04", "counts flushes"),
         (gallery.CountsTheFirstTokenAsAccepted, "accepted", "COST-03", "never drafted"),
+        (gallery.CountsTheBonusAsAccepted, "accepted", "COST-03", "bonus tokens for example"),
     ],
 )
 def test_wrong_counts_show_beside_a_right_trace(kind: type[Outsider], name: str, clause: str, reason: str) -> None:
@@ -211,7 +264,7 @@ def test_what_bfloat16_decodes_is_a_near_tie_where_it_differs(flavour: str) -> N
 
 def test_the_gallery_is_all_here() -> None:
     kinds = {kind for kind in vars(gallery).values() if isinstance(kind, type) and issubclass(kind, Outsider)}
-    wrong = {kind for kind in kinds if not kind.__name__.startswith("Right")} - {Outsider}
+    wrong = {kind for kind in kinds if not kind.__name__.startswith("Right")} - {Outsider, gallery.Rounds}
     text = " ".join(str(vars(kind).get("__doc__")) for kind in kinds)
     assert "None" not in text
     assert len(wrong) >= 12

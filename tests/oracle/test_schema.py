@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given
 
 from reference.oracle import schema
-from reference.trace import VERSION, to_jsonl
+from reference.schedule import Advance, CellsRead, Lane
+from reference.trace import VERSION, VERSION_WITH_READS, to_jsonl
 from tests.driving import Case, plays
 from tests.strategies import cases
 
@@ -71,6 +72,14 @@ def test_every_line_of_every_run_fits(case: Case) -> None:
             assert fits(json.loads(line), SHIPPED), line
 
 
+@pytest.mark.spec("CONF-07")
+def test_a_line_that_tells_what_was_read_fits() -> None:
+    event = Advance(1, (Lane(2, 5, 3),), (((CellsRead(0, 3, 2, 0)),),))
+    assert fits(json.loads(to_jsonl([event])), SHIPPED)
+    advance = next(one for one in SHIPPED["oneOf"] if one["title"] == "advance")
+    assert set(advance["properties"]) - set(advance["required"]) == {"reads"}
+
+
 @pytest.mark.parametrize(
     "line",
     [
@@ -81,6 +90,9 @@ def test_every_line_of_every_run_fits(case: Case) -> None:
         {"event": "comit", "tick": 1, "position": 2, "token": 3},
         {"event": "advance", "tick": 1, "lanes": [[1, 2]]},
         {"event": "advance", "tick": 1, "lanes": [[1, 2, "3"]]},
+        {"event": "advance", "tick": 1, "lanes": [[1, 2, 3]], "reads": None},
+        {"event": "advance", "tick": 1, "lanes": [[1, 2, 3]], "reads": [[[0, 2, 2]]]},
+        {"event": "advance", "tick": 1, "lanes": [[1, 2, 3]], "reads": [[0, 2, 2, 0]]},
         {"event": "flush", "tick": 1, "positions": 2},
         {"event": "finish", "tick": 1, "reason": "bored", "abandoned": []},
         [],
@@ -92,5 +104,5 @@ def test_a_line_that_is_none_does_not_fit(line: object) -> None:
 
 def test_the_version_is_in_the_start() -> None:
     start = next(one for one in SHIPPED["oneOf"] if one["title"] == "start")
-    assert start["properties"]["version"] == {"const": VERSION}
+    assert start["properties"]["version"] == {"enum": [VERSION, VERSION_WITH_READS]}
     assert start["properties"]["draft_length"] == {"type": ["integer", "null"]}

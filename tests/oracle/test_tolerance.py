@@ -1,9 +1,12 @@
 """The tolerances of near ties, and how much of them rounding really uses."""
 
+from collections.abc import Sequence
+
 import pytest
 import torch
 
 from reference import models
+from reference.models.protocol import LoopedModel
 from reference.models.shipped import default_prompts
 from reference.models.tokenizer import load_tokenizer
 from reference.oracle.forward import Settings, full_depth_logits
@@ -40,18 +43,23 @@ def test_a_near_tie_is_twice_the_tolerance_times_the_largest_logit_but_at_least_
 
 @pytest.mark.spec("CONF-04")
 @pytest.mark.parametrize("name", models.SHIPPED)
-@pytest.mark.parametrize("dtype,most", [(torch.float32, 100), (torch.bfloat16, 16)])
+@pytest.mark.parametrize("dtype,most", [(torch.float32, 32), (torch.bfloat16, 8)])
 def test_on_the_shipped_models_fewer_roundings_add_up_than_the_tolerance_allows(
     name: str, dtype: torch.dtype, most: float
 ) -> None:
-    """The docstring's `c`, measured against float64; 16 is all that bfloat16 has, float32 has 1,678."""
+    """The docstring's `c`, measured against float64; bfloat16 has 16 and float32 1,678."""
     tokenizer = load_tokenizer(name)
     assert tokenizer is not None
     ids = tokenizer.encode(default_prompts()["translation"]).ids
     exact, rounded = (models.load(name, dtype=kind) for kind in (torch.float64, dtype))
-    settings = Settings(recurrence_depth=exact.recurrence_depth, state_seed=0, state_scale=1.0)
+    for depth in (1, exact.recurrence_depth):
+        assert 1 < roundings(exact, rounded, ids, depth) < most
+
+
+def roundings(exact: LoopedModel, rounded: LoopedModel, ids: Sequence[int], depth: int) -> float:
+    """Gives the largest error of any logit, in unit roundoffs of the largest logit of its row."""
+    settings = Settings(recurrence_depth=depth, state_seed=0, state_scale=1.0)
     right = full_depth_logits(exact, ids, settings, first=0)
     error = (full_depth_logits(rounded, ids, settings, first=0).double() - right).abs()
     largest = right.abs().amax(dim=-1, keepdim=True).clamp(min=1.0)
-    roundings = float((error / largest).max()) / unit_roundoff(dtype)
-    assert 1 < roundings < most
+    return float((error / largest).max()) / unit_roundoff(rounded.dtype)

@@ -16,14 +16,19 @@ from tests.project.sources import REPOSITORY
 PAGES = tuple(
     sorted(
         path
-        for pattern in ("*.md", "docs/**/*.md", "spec/**/*.md", "reference/**/*.md")
+        for pattern in ("*.md", "docs/**/*.md", "spec/**/*.md", "reference/**/*.md", "examples/**/*.md")
         for path in REPOSITORY.glob(pattern)
     )
 )
 """Every page of text in the repository."""
 
-FENCE = re.compile(r"^(?P<indent> *)```(?P<language>\w*)[^\n]*\n(?P<body>.*?)^(?P=indent)```", re.MULTILINE | re.DOTALL)
+FENCE = re.compile(
+    r"^(?P<indent> *)```(?P<language>\w*)(?P<info>[^\n]*)\n(?P<body>.*?)^(?P=indent)```", re.MULTILINE | re.DOTALL
+)
 """A fenced block, inside a list or a box too."""
+
+TITLE = re.compile(r'title="([^"]+)"')
+"""In the first line of a block: the file of the repository that the block shows."""
 
 INLINE = re.compile(r"`((?:make|wfd) [^`\n]+)`")
 """A command quoted in a sentence."""
@@ -36,10 +41,20 @@ SHELL = frozenset({"bash", "console", "sh", "shell"})
 
 
 def blocks(text: str, languages: frozenset[str]) -> Iterator[str]:
-    """Gives the fenced blocks of some languages, without their indentation."""
+    """Gives the fenced blocks of some languages, without their indentation; not those that show a file."""
     for fence in FENCE.finditer(text):
-        if fence["language"] in languages:
+        if fence["language"] in languages and not TITLE.search(fence["info"]):
             yield re.sub(rf"^{fence['indent']}", "", fence["body"], flags=re.MULTILINE)
+
+
+def other_than_their_files(text: str) -> list[str]:
+    """Names the files that a page shows otherwise than they are."""
+    return [
+        title[1]
+        for fence in FENCE.finditer(text)
+        if (title := TITLE.search(fence["info"]))
+        if not (REPOSITORY / title[1]).is_file() or (REPOSITORY / title[1]).read_text(encoding="utf-8") != fence["body"]
+    ]
 
 
 def commands(text: str) -> Iterator[list[str]]:
@@ -154,6 +169,21 @@ def test_every_command_named_exists(page: Path) -> None:
 @pytest.mark.parametrize("page", _pages_with(PYTHON), ids=_name)
 def test_the_code_of_a_page_runs_from_top_to_bottom(page: Path) -> None:
     run_code(page, page.read_text(encoding="utf-8"))
+
+
+@pytest.mark.parametrize("page", PAGES, ids=_name)
+def test_a_block_that_shows_a_file_shows_it_as_it_is(page: Path) -> None:
+    assert other_than_their_files(page.read_text(encoding="utf-8")) == []
+
+
+def test_a_block_that_has_drifted_from_its_file_is_found() -> None:
+    path = "examples/outside-engine/test_engine.py"
+    body = (REPOSITORY / path).read_text(encoding="utf-8")
+    page = f'```python title="{path}"\n{body}```\n'
+    assert other_than_their_files(page) == []
+    assert list(blocks(page, PYTHON)) == []
+    assert other_than_their_files(page.replace("Answer", "Reply")) == [path]
+    assert other_than_their_files(page.replace(path, "gone.py")) == ["gone.py"]
 
 
 def test_readme_names_the_main_commands() -> None:

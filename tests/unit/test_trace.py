@@ -1,20 +1,25 @@
 """Events to JSON lines and back."""
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
 from hypothesis import given
 
-from reference.schedule import Accept, Advance, Commit, Event, Finish, Lane
+from reference.schedule import Accept, Advance, CellsRead, Commit, Event, Finish, Lane
 from reference.stopping import FinishReason
-from reference.trace import VERSION, TraceFormatError, from_jsonl, to_jsonl
+from reference.trace import VERSION, VERSION_WITH_READS, TraceFormatError, from_jsonl, to_jsonl
 from tests.driving import Case, Lap, make_wfd, play
 from tests.strategies import cases, event_lists
 
 
 def _with_lanes(fields: dict[str, Any]) -> dict[str, Any]:
-    return fields | {"lanes": tuple(Lane(*lane) for lane in fields["lanes"])} if "lanes" in fields else fields
+    if "lanes" not in fields:
+        return fields
+    reads = fields["reads"]
+    made = None if reads is None else tuple(tuple(CellsRead(*cells) for cells in row) for row in reads)
+    return fields | {"lanes": tuple(Lane(*lane) for lane in fields["lanes"]), "reads": made}
 
 
 LAP = Case(table=Lap(), recurrence_depth=4, draft_depth=1, max_new_tokens=9)
@@ -76,6 +81,10 @@ def test_blank_lines_are_passed_over() -> None:
         '{"event": "advance", "tick": 1, "lanes": [[1, 2, 3, 4]]}',
         '{"event": "advance", "tick": 1, "lanes": [7]}',
         '{"event": "advance", "tick": 1, "lanes": [["1", 2, 3]]}',
+        '{"event": "advance", "tick": 1, "lanes": [], "reads": [[[1, 2, 3]]]}',
+        '{"event": "advance", "tick": 1, "lanes": [], "reads": [[1, 2, 3, 4]]}',
+        '{"event": "advance", "tick": 1, "lanes": [], "reads": [[[1, 2, 3, true]]]}',
+        '{"event": "advance", "tick": [1], "lanes": []}',
         '{"event": "finish", "tick": 1, "reason": "bored", "abandoned": []}',
         '{"event": "finish", "tick": 1, "reason": 3, "abandoned": []}',
         '{"event": "start", "decoder": "wfd"}',
@@ -86,11 +95,28 @@ def test_a_corrupted_line_is_refused_by_number(line: str) -> None:
         from_jsonl(to_jsonl([Commit(1, 2, 3)]) + line + "\n")
 
 
+@pytest.mark.spec("CONF-07")
+def test_a_trace_that_tells_what_was_read_is_of_format_2() -> None:
+    events = list(play(make_wfd, LAP).events)
+    place = next(k for k, event in enumerate(events) if isinstance(event, Advance))
+    advance = events[place]
+    assert isinstance(advance, Advance)
+    events[place] = replace(advance, reads=((CellsRead(0, 1, 0, 0),),))
+    text = to_jsonl(events)
+    lines = [json.loads(line) for line in text.splitlines()]
+    assert lines[0]["version"] == VERSION_WITH_READS
+    assert lines[place]["reads"] == [[[0, 1, 0, 0]]]
+    assert sum("reads" in line for line in lines) == 1
+    assert from_jsonl(text) == events
+    with pytest.raises(TraceFormatError, match=f"^line {place + 1} .*reads need format {VERSION_WITH_READS}"):
+        from_jsonl(text.replace('"version": 2', '"version": 1'))
+
+
 def test_another_version_is_refused() -> None:
     text = to_jsonl(play(make_wfd, LAP).events)
     assert from_jsonl(text)
     with pytest.raises(TraceFormatError, match=r"^line 1 is .*another version"):
-        from_jsonl(text.replace(f'"version": {VERSION}', f'"version": {VERSION + 1}'))
+        from_jsonl(text.replace(f'"version": {VERSION}', f'"version": {VERSION_WITH_READS + 1}'))
     with pytest.raises(TraceFormatError, match="line 1 "):
         from_jsonl(text.replace(f'"version": {VERSION}, ', ""))
 
