@@ -58,8 +58,8 @@ docs: $(CHECK) ## Build the site into site/
 spec: $(TEST) ## Model-check and prove the specification
 	@$(PYTEST) tests/formal
 
-figures: $(DEMO) ## Write the generated pages again: the walkthrough, the table of clauses
-	@$(BIN)/python docs/generate.py
+figures: $(DEMO) ## Write the generated pages, pictures and traces again
+	@$(BIN)/python -m docs.generate
 	@$(BIN)/python -m spec.table
 
 coverage: $(CHECK) ## Run the whole test suite and report branch coverage

@@ -5,6 +5,7 @@ turned to places on the site. Where the site does not show the file (source code
 link goes. A clause that is named anywhere, in a docstring too, becomes a link to where it is stated.
 """
 
+import json
 import os
 import re
 from pathlib import Path, PurePosixPath
@@ -31,6 +32,9 @@ _CODE_OR_LINK: Final = re.compile(
 _CLAUSE_START: Final = re.compile(r"^\*\*([A-Z]+-\d\d)\*\*", re.MULTILINE)
 """The id that opens a clause in spec/."""
 
+_CLAUSE_OPENING: Final = re.compile(r"^\*\*([A-Z]+-\d\d)\*\* (.*?)\.(?=\s)", re.MULTILINE | re.DOTALL)
+"""The id of a clause and its first sentence."""
+
 _CLAUSE_ID: Final = re.compile(r"\b[A-Z]+-\d\d\b")
 """An id that may be one of a clause, wherever it is mentioned."""
 
@@ -45,6 +49,16 @@ def clause_places(root: Path) -> dict[str, str]:
         identifier: f"spec/{page.stem}.html#{identifier.lower()}"
         for page in sorted((root / "spec").glob("*.md"))
         for identifier in _CLAUSE_START.findall(page.read_text(encoding="utf-8"))
+    }
+
+
+def clause_index(root: Path) -> dict[str, dict[str, str]]:
+    """Gives the place on the site and the first sentence of every clause, by its id."""
+    places = clause_places(root)
+    return {
+        identifier: {"place": places[identifier], "opening": " ".join(opening.replace("`", "").split())}
+        for page in sorted((root / "spec").glob("*.md"))
+        for identifier, opening in _CLAUSE_OPENING.findall(page.read_text(encoding="utf-8"))
     }
 
 
@@ -108,13 +122,15 @@ def with_site_links(markdown: str, source: str, published: dict[str, str]) -> st
 
 
 def on_files(files: "Files", *, config: "MkDocsConfig") -> "Files":
-    """Adds the pages from outside docs/ to the site."""
+    """Adds the pages from outside docs/ to the site, and an index of the clauses."""
     from mkdocs.structure.files import File  # noqa: PLC0415 - see above
 
     root = _root(config)
     for source, place in site_paths(root).items():
         if not source.startswith("docs/"):
             files.append(File.generated(config, place, abs_src_path=str(root / source)))
+    # For scripts: what a clause says and where.
+    files.append(File.generated(config, "assets/clauses.json", content=json.dumps(clause_index(root))))
     return files
 
 

@@ -1,52 +1,47 @@
 """The page that walks through a run shows the run that the shipped model makes today."""
 
-import runpy
 from collections.abc import Mapping
 from pathlib import Path
 from string import Template
-from typing import Any
 
 import pytest
 
 from reference.figures import scenes
-from tests.project.sources import REPOSITORY
-
-DOCS = REPOSITORY / "docs"
-GENERATE: Mapping[str, Any] = runpy.run_path(str(DOCS / "generate.py"))
+from docs.generate import DOCS, walk
+from docs.generate.walk import Story
 
 
 @pytest.fixture(scope="module")
-def story() -> Any:  # noqa: ANN401 - a class of the script
+def story() -> Story:
     """The run that the page tells of."""
-    return GENERATE["find_story"]()
+    return walk.find_story()
 
 
 @pytest.fixture(scope="module")
-def pages(story: Any) -> Mapping[Path, str]:  # noqa: ANN401 - a class of the script
+def pages(story: Story) -> Mapping[Path, str]:
     """What the script would write."""
-    written: Mapping[Path, str] = GENERATE["pages"](story, DOCS)
-    return written
+    return walk.pages(story, DOCS)
 
 
 def test_page_and_figures_are_up_to_date(pages: Mapping[Path, str]) -> None:
     for path, content in pages.items():
-        assert path.read_text(encoding="utf-8") == content, "run: python docs/generate.py"
+        assert path.read_text(encoding="utf-8") == content, "run: make figures"
 
 
 def test_no_figure_is_left_over(pages: Mapping[Path, str]) -> None:
     assert set((DOCS / "figures").iterdir()) == {path for path in pages if path.suffix == ".svg"}
 
 
-def test_every_number_of_the_page_is_computed_and_every_computed_one_is_used(story: Any) -> None:  # noqa: ANN401
+def test_every_number_of_the_page_is_computed_and_every_computed_one_is_used(story: Story) -> None:
     text = Template((DOCS / "walkthrough.md.in").read_text(encoding="utf-8"))
-    assert set(text.get_identifiers()) == set(GENERATE["_values"](story) | GENERATE["_alternatives"](story))
+    assert set(text.get_identifiers()) == set(walk.values(story))
 
 
-def test_the_run_shows_a_full_wave_and_then_a_flush(story: Any) -> None:  # noqa: ANN401
+def test_the_run_shows_a_full_wave_and_then_a_flush(story: Story) -> None:
     widest = max(story.opening, key=lambda one: one.num_rows)
     assert widest.num_rows == scenes.wavefront_width(widest)
     assert widest.tick < story.rejection.tick < story.opening[-1].tick
 
 
-def test_the_decoders_gave_the_same_text(story: Any) -> None:  # noqa: ANN401
+def test_the_decoders_gave_the_same_text(story: Story) -> None:
     assert story.plain.token_ids == story.wave.token_ids == story.other.token_ids

@@ -1,11 +1,8 @@
-# ruff: noqa: INP001 - a script, run and loaded by its path
-"""Writes docs/walkthrough.md and its figures from a real run of the shipped tiny-ouro.
+"""The walk: docs/walkthrough.md and its figures, from a real run of the shipped tiny-ouro.
 
-The page's text is docs/walkthrough.md.in; every number, token and picture in it is put in here. Run it after a change
-of the weights, the text or the pictures: `python docs/generate.py`. A test holds that the page is up to date.
+The page's text is docs/walkthrough.md.in; every number, token and picture in it is put in here.
 """
 
-import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -14,6 +11,7 @@ from pathlib import Path
 from string import Template
 from typing import Final
 
+from docs.generate import DOCS
 from reference import ar, models, trace, wfd
 from reference.cli.inputs import Texts
 from reference.engine import Output
@@ -24,8 +22,6 @@ from reference.models.shipped import default_prompts
 from reference.models.tokenizer import load_tokenizer
 from reference.schedule import Accept, Event, Reject
 
-DOCS: Final = Path(__file__).parent
-"""Where the page is."""
 MODEL: Final = "tiny-ouro"
 """The model shown."""
 _DRAFT_DEPTH: Final = 1
@@ -81,14 +77,6 @@ class Story:
         return any(one.num_rows == scenes.wavefront_width(one) for one in self.before)
 
 
-def main() -> None:
-    """Writes the page and its figures."""
-    for path, content in pages(find_story(), DOCS).items():
-        path.parent.mkdir(exist_ok=True)
-        path.write_text(content, encoding="utf-8")
-        sys.stdout.write(f"{path.relative_to(DOCS.parent)}\n")
-
-
 def find_story() -> Story:
     """Gives the first default prompt whose run shows everything.
 
@@ -118,21 +106,26 @@ def tell(model: LoopedModel, texts: Texts, flavour: str, prompt: str) -> Story:
 
 def pages(story: Story, docs: Path) -> Mapping[Path, str]:
     """Gives the content of every generated file."""
-    values = _values(story) | _alternatives(story)
-    text = Template((DOCS / "walkthrough.md.in").read_text(encoding="utf-8")).substitute(values)
-    note = "<!-- Written by docs/generate.py from walkthrough.md.in; change it there. -->\n\n"
+    said = values(story)
+    text = Template((DOCS / "walkthrough.md.in").read_text(encoding="utf-8")).substitute(said)
+    note = "<!-- Written by docs/generate from walkthrough.md.in; change it there. -->\n\n"
     return {docs / "walkthrough.md": note + text} | {
-        docs / "figures" / f"{name}.svg": figure for name, figure in _figures(story, values).items()
+        docs / "figures" / f"{name}.svg": figure for name, figure in _figures(story, said).items()
     }
 
 
-def _figures(story: Story, values: Mapping[str, str]) -> dict[str, str]:
+def values(story: Story) -> dict[str, str]:
+    """Gives all that the page says in numbers and tokens, by its name there."""
+    return _values(story) | _alternatives(story)
+
+
+def _figures(story: Story, said: Mapping[str, str]) -> dict[str, str]:
     plain = tuple(islice(snapshots(story.plain.events), 3 * story.opening[0].start.recurrence_depth + 1))
     return {
-        "ar": svg.history(plain, story.labels, svg.Words("AR, tick by tick", values["ar_alt"])),
-        "wave": svg.states([_wave(story)], story.labels, svg.Words("The wavefront", values["wave_alt"])),
-        "flush": svg.states(_flush(story), story.labels, svg.Words("A flush", values["flush_alt"])),
-        "wfd": svg.history(story.opening, story.labels, svg.Words("WFD, tick by tick", values["history_alt"])),
+        "ar": svg.history(plain, story.labels, svg.Words("AR, tick by tick", said["ar_alt"])),
+        "wave": svg.states([_wave(story)], story.labels, svg.Words("The wavefront", said["wave_alt"])),
+        "flush": svg.states(_flush(story), story.labels, svg.Words("A flush", said["flush_alt"])),
+        "wfd": svg.history(story.opening, story.labels, svg.Words("WFD, tick by tick", said["history_alt"])),
     }
 
 
@@ -293,7 +286,3 @@ def _token(story: Story, token: int | None) -> str:
 
 def _counted(number: int, noun: str) -> str:
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
-
-
-if __name__ == "__main__":
-    main()

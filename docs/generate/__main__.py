@@ -1,0 +1,17 @@
+"""Writes every generated file of the site."""
+
+import sys
+
+from docs.generate import DOCS, traces, walk
+
+
+def main() -> None:
+    """Writes the files and names each."""
+    for path, content in {**walk.pages(walk.find_story(), DOCS), **traces.files(DOCS)}.items():
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(content, encoding="utf-8")
+        sys.stdout.write(f"{path.relative_to(DOCS.parent)}\n")
+
+
+if __name__ == "__main__":
+    main()
