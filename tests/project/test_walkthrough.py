@@ -1,12 +1,13 @@
 """The page that walks through a run shows the run that the shipped model makes today."""
 
 from collections.abc import Mapping
+from itertools import pairwise
 from pathlib import Path
-from string import Template
 
 import pytest
 
 from reference.figures import scenes
+from reference.figures.grid import snapshots
 from docs.generate import DOCS, walk
 from docs.generate.walk import Story
 
@@ -32,9 +33,9 @@ def test_no_figure_is_left_over(pages: Mapping[Path, str]) -> None:
     assert set((DOCS / "figures").iterdir()) == {path for path in pages if path.suffix == ".svg"}
 
 
-def test_every_number_of_the_page_is_computed_and_every_computed_one_is_used(story: Story) -> None:
-    text = Template((DOCS / "walkthrough.md.in").read_text(encoding="utf-8"))
-    assert set(text.get_identifiers()) == set(walk.values(story))
+def test_every_number_of_the_pages_is_computed_and_every_computed_one_is_used(story: Story) -> None:
+    used = {name for page in walk.PAGES for name in walk.template(page).get_identifiers()}
+    assert used == set(walk.values(story))
 
 
 def test_the_run_shows_a_full_wave_and_then_a_flush(story: Story) -> None:
@@ -45,3 +46,14 @@ def test_the_run_shows_a_full_wave_and_then_a_flush(story: Story) -> None:
 
 def test_the_decoders_gave_the_same_text(story: Story) -> None:
     assert story.plain.token_ids == story.wave.token_ids == story.other.token_ids
+    assert all(out.token_ids == story.plain.token_ids for out in story.rounds.values())
+
+
+def test_a_lane_that_starts_again_overwrites_a_cell_before_a_younger_one_reads_it(story: Story) -> None:
+    rejection = story.rejection
+    assert rejection is not None
+    place = next(column.position for column in rejection.columns if column.dropped)
+    for one in snapshots(story.wave.events):
+        if one.tick > rejection.tick:
+            lanes = [column for column in one.columns if column.position >= place and column.moved]
+            assert all(older.depth > younger.depth for older, younger in pairwise(lanes))

@@ -24,6 +24,7 @@ class Opened:
         self.errors: list[str] = []
         self.address = address
         self._context = context
+        context.set_default_timeout(120_000)  # on a busy machine a click can take seconds
         context.route(lambda url: not url.startswith(address), lambda route: route.abort())
         context.on("weberror", lambda error: self.errors.append(str(error.error)))
         context.on("console", lambda line: self.errors.append(line.text) if line.type in {"error", "warning"} else None)

@@ -5,7 +5,7 @@ import { clauseLink, governing } from "./clauses.js";
 import { draw, short } from "./draw.js";
 import { FormatError, parseTrace } from "./format.js";
 import { numUnfinished, snapshots } from "./grid.js";
-import { describe } from "./words.js";
+import { tell } from "./words.js";
 
 const NAMES = { ar: "AR", dtv: "DtV", wfd: "WFD" };
 const NARROWEST = 6; // columns of a picture
@@ -65,11 +65,11 @@ class Stepper {
     const controls = make(
       "div",
       { class: "stepper-controls", role: "group", "aria-label": "Steps" },
-      button("first", "⏮", "To the first tick (Home)", () => this.#go(0)),
+      button("first", "|◀", "To the first tick (Home)", () => this.#go(0)),
       button("back", "◀ Back", "One tick back (left arrow)", () => this.#go(this.tick - 1)),
       this.play,
       button("step", "Step ▶", "One tick on (right arrow)", () => this.#go(this.tick + 1)),
-      button("last", "⏭", "To the last tick (End)", () => this.#go(this.last)),
+      button("last", "▶|", "To the last tick (End)", () => this.#go(this.last)),
       this.clock,
     );
     const own = make("span", { class: "stepper-own" }, make("label", { for: "stepper-file" }, "Your own trace "), this.file, this.back);
@@ -209,7 +209,7 @@ class Stepper {
     return one.events.map((event, place) => {
       const id = governing(event, one.events.slice(0, place), one.start);
       const quoted = (token) => (label === String ? token : `“${short(label(token), 20)}”`);
-      return make("li", { class: event.event }, `${describe(event, quoted)} `, clauseLink(id, this.clauses, this.root));
+      return make("li", { class: event.event }, `${tell(event, quoted)} `, clauseLink(id, this.clauses, this.root));
     });
   }
 
@@ -228,7 +228,7 @@ class Stepper {
       if (!one) return `${name} has finished.`;
       const news = one.events.filter((event) => !["advance", "inject"].includes(event.event));
       const quoted = (token) => short(label(token), 20);
-      const text = news.map((event) => describe(event, quoted)).join(", ");
+      const text = news.map((event) => tell(event, quoted)).join(", ");
       return `${name}: ${counted(one.counts.rows, "row")}${text ? `, ${text}` : ""}.`;
     });
     return `Tick ${this.tick} of ${this.last}. ${said.join(" ")}`;

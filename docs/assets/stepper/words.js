@@ -1,7 +1,30 @@
 // Events in words, and the clause that governs each.
 
 /** Gives positions in words. */
-export const listed = (positions) => (positions.length ? `positions ${positions.join(", ")}` : "no positions");
+export const listed = (positions) =>
+  positions.length ? `position${positions.length > 1 ? "s" : ""} ${positions.join(", ")}` : "no positions";
+
+/** Tells what happened, in a sentence without its full stop; `label` gives the text of a token id. */
+export function tell(event, label) {
+  switch (event.event) {
+    case "advance":
+      return `${listed(event.lanes.map((lane) => lane.position))} to depth ${event.lanes.map((lane) => lane.depth).join(", ")}`;
+    case "draft":
+      return `position ${event.position} drafts ${label(event.token)}`;
+    case "commit":
+      return `${label(event.token)} committed at ${event.position}`;
+    case "accept":
+      return `the draft at ${event.position} accepted`;
+    case "reject":
+      return `the draft at ${event.position} rejected: ${label(event.draft_token)}, not ${label(event.verified_token)}`;
+    case "flush":
+      return `${listed(event.positions)} flushed`;
+    case "inject":
+      return `position ${event.position} starts with ${label(event.token)}`;
+    default:
+      return `finished: ${event.reason}`;
+  }
+}
 
 /** Gives an event in a few words; `label` gives the text of a token id. */
 export function describe(event, label = String) {
