@@ -5,9 +5,12 @@ turned to places on the site. Where the site does not show the file (source code
 link goes. A clause that is named anywhere, in a docstring too, becomes a link to where it is stated.
 """
 
+import io
 import json
 import os
 import re
+import sys
+from contextlib import redirect_stdout, suppress
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Final
 
@@ -37,6 +40,9 @@ _CLAUSE_OPENING: Final = re.compile(r"^\*\*([A-Z]+-\d\d)\*\* (.*?)\.(?=\s)", re.
 
 _CLAUSE_ID: Final = re.compile(r"\b[A-Z]+-\d\d\b")
 """An id that may be one of a clause, wherever it is mentioned."""
+
+_HELP: Final = re.compile(r"^<!-- wfd (.*?) ?--help -->$", re.MULTILINE)
+"""Where the page on the command line shows what a command says of itself."""
 
 _TAG: Final = re.compile(r"(</?(\w+)[^>]*>)")
 _LEFT_ALONE: Final = frozenset({"a", "code", "pre", "script", "strong", "style", "title"})
@@ -100,6 +106,25 @@ def site_paths(root: Path) -> dict[str, str]:
     return published
 
 
+def with_help(markdown: str, root: Path) -> str:
+    """Puts what `wfd ... --help` prints where a page asks for it."""
+    if not _HELP.search(markdown):
+        return markdown
+    sys.path.insert(0, str(root))
+    from reference.cli import main  # noqa: PLC0415 - only for this page
+
+    def said(asked: re.Match[str]) -> str:
+        written = io.StringIO()
+        before = os.environ.get("COLUMNS")
+        os.environ["COLUMNS"] = "88"  # argparse asks for the width of the terminal
+        with redirect_stdout(written), suppress(SystemExit):
+            main([*asked[1].split(), "--help"])
+        os.environ.pop("COLUMNS") if before is None else os.environ.update(COLUMNS=before)
+        return f"```text\n{written.getvalue().rstrip()}\n```"
+
+    return _HELP.sub(said, markdown)
+
+
 def with_site_links(markdown: str, source: str, published: dict[str, str]) -> str:
     """Turns the links of a page from places in the repository to places on the site; code is left alone.
 
@@ -135,13 +160,13 @@ def on_files(files: "Files", *, config: "MkDocsConfig") -> "Files":
 
 
 def on_page_markdown(markdown: str, *, page: "Page", config: "MkDocsConfig", files: "Files") -> str:  # noqa: ARG001 - MkDocs's signature
-    """Turns the links of every page, and gives every clause an anchor."""
+    """Turns the links of every page, gives every clause an anchor, and shows what commands say of themselves."""
     root = _root(config)
     assert page.file.abs_src_path is not None
     source = Path(page.file.abs_src_path).relative_to(root).as_posix()
     if source.startswith("spec/"):
         markdown = _CLAUSE_START.sub(lambda start: f"{start[0]}{{ #{start[1].lower()} }}", markdown)
-    return with_site_links(markdown, source, site_paths(root))
+    return with_site_links(with_help(markdown, root), source, site_paths(root))
 
 
 def on_page_content(html: str, *, page: "Page", config: "MkDocsConfig", files: "Files") -> str:  # noqa: ARG001 - MkDocs's signature

@@ -8,7 +8,7 @@ import pytest
 
 from reference.figures import scenes
 from reference.figures.grid import snapshots
-from docs.generate import DOCS, walk
+from docs.generate import DOCS, architecture, walk
 from docs.generate.walk import Story
 
 
@@ -21,7 +21,7 @@ def story() -> Story:
 @pytest.fixture(scope="module")
 def pages(story: Story) -> Mapping[Path, str]:
     """What the script would write."""
-    return walk.pages(story, DOCS)
+    return {**walk.pages(story, DOCS), **architecture.files(DOCS)}
 
 
 def test_page_and_figures_are_up_to_date(pages: Mapping[Path, str]) -> None:
@@ -57,3 +57,18 @@ def test_a_lane_that_starts_again_overwrites_a_cell_before_a_younger_one_reads_i
         if one.tick > rejection.tick:
             lanes = [column for column in one.columns if column.position >= place and column.moved]
             assert all(older.depth > younger.depth for older, younger in pairwise(lanes))
+
+
+def test_the_import_graph_is_read_from_the_code() -> None:
+    edges = architecture.graph(DOCS.parent / "reference")
+    assert "schedule" in edges["wfd"]
+    assert "engine" in edges["ar"]
+    assert "wfd" not in edges["engine"]
+    assert edges["kv"] >= {"models.protocol", "provenance"}
+    assert "models" not in edges["kv"]
+
+
+def test_a_line_that_a_longer_way_implies_is_left_out() -> None:
+    edges = {"a": frozenset({"b", "c"}), "b": frozenset({"c"}), "c": frozenset[str]()}
+    assert architecture.reduced(edges)["a"] == {"b"}
+    assert architecture.levels(edges) == [["c"], ["b"], ["a"]]
