@@ -116,7 +116,7 @@ def with_help(markdown: str, root: Path) -> str:
     def said(asked: re.Match[str]) -> str:
         written = io.StringIO()
         before = os.environ.get("COLUMNS")
-        os.environ["COLUMNS"] = "88"  # argparse asks for the width of the terminal
+        os.environ["COLUMNS"] = "74"  # argparse asks for the width of the terminal
         with redirect_stdout(written), suppress(SystemExit):
             main([*asked[1].split(), "--help"])
         os.environ.pop("COLUMNS") if before is None else os.environ.update(COLUMNS=before)

@@ -1,7 +1,7 @@
 """The import graph of `reference` as a picture: what may be used by what, read from the code itself."""
 
 import ast
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
 from html import escape
 from pathlib import Path
@@ -52,19 +52,19 @@ def graph(package: Path) -> Graph:
     return {part: frozenset(targets - {part}) for part, targets in found.items()}
 
 
-def _targets(node: ast.AST, package: str, sources: Iterable[str]) -> list[str]:
-    """Gives the modules of the package that a statement imports."""
+def _targets(node: ast.AST, package: str, sources: Iterable[str]) -> Iterator[str]:
+    """Gives the modules of the package that a statement imports, each by its name within the package."""
+    known = {f"{package}.{name}": name for name in sources}
     match node:
         case ast.Import(names=names):
-            imported = [alias.name for alias in names]
+            yield from (known[alias.name] for alias in names if alias.name in known)
         case ast.ImportFrom(module=str(module), names=names):
-            imported = [f"{module}.{alias.name}" for alias in names] + [module]
+            for alias in names:
+                target = known.get(f"{module}.{alias.name}", known.get(module))
+                if target is not None:
+                    yield target
         case _:
-            return []
-    inside = [name.removeprefix(f"{package}.") for name in imported if name.startswith(f"{package}.")]
-    known = set(sources)
-    most_exact = [name for name in inside if name in known]
-    return most_exact[:1] if isinstance(node, ast.ImportFrom) and most_exact[-1:] == inside[-1:] else most_exact
+            pass
 
 
 def _part(module: str) -> str:
@@ -79,9 +79,7 @@ def reduced(edges: Graph) -> Graph:
         return frozenset().union(*({target} | reach(target) for target in edges[part]))
 
     return {
-        part: frozenset(
-            target for target in targets if not any(target in reach(other) for other in targets - {target})
-        )
+        part: frozenset(target for target in targets if not any(target in reach(other) for other in targets - {target}))
         for part, targets in edges.items()
     }
 

@@ -85,6 +85,4 @@ def _runs(scene: Scene, ids: Sequence[int]) -> Iterator[Output]:
 
 def _tokens(event: Mapping[str, object]) -> Iterable[int]:
     """Gives the token ids that an event names; those of lanes were named when the lanes were started."""
-    return [
-        value for name in ("token", "draft_token", "verified_token") if isinstance(value := event.get(name), int)
-    ]
+    return [value for name in ("token", "draft_token", "verified_token") if isinstance(value := event.get(name), int)]

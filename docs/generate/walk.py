@@ -122,9 +122,7 @@ def tell(model: LoopedModel, texts: Texts, flavour: str, prompt: str) -> Story:
 
 def _rounds(model: LoopedModel, ids: Sequence[int]) -> Mapping[int, Output]:
     return {
-        length: dtv.generate(
-            model, ids, max_new_tokens=_MAX_NEW_TOKENS, draft_depth=_DRAFT_DEPTH, draft_length=length
-        )
+        length: dtv.generate(model, ids, max_new_tokens=_MAX_NEW_TOKENS, draft_depth=_DRAFT_DEPTH, draft_length=length)
         for length in _DRAFT_LENGTHS
     }
 
@@ -307,7 +305,7 @@ def _drafting(story: Story) -> dict[str, str]:
 
 def _dilemma(start: Start) -> Iterator[str]:
     """Gives expected ticks per token as the lines of a table."""
-    yield "| α | " + " | ".join(f"γ = {length}" for length in _LENGTHS) + " | WFD |"
+    yield "| α | " + " | ".join(f"γ = {length}" for length in _LENGTHS) + " | WFD |"  # noqa: RUF001 - the symbols of the pages
     yield "| ---: |" + " ---: |" * (len(_LENGTHS) + 1)
     for rate in _RATES:
         ticks = [
@@ -338,8 +336,8 @@ def _slots(story: Story) -> dict[str, str]:
         "smallest_margin": f"{min(story.plain.margins):.2g}",
         "tolerance": f"{2 * TOLERANCES[torch.float32]:g}",
         "reads_alt": (
-            f"The grid after tick {_wave(story).snapshot.tick}. In row {reader.depth + 1} the cells of all positions before "
-            f"{reader.position} are framed and filled; the cell of position {reader.position} is dashed and empty."
+            f"The grid after tick {_wave(story).snapshot.tick}. In row {reader.depth + 1} the cells of all positions "
+            f"before {reader.position} are framed and filled; the cell of position {reader.position} is dashed and empty."
         ),
     }
 

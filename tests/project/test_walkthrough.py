@@ -1,15 +1,17 @@
 """The page that walks through a run shows the run that the shipped model makes today."""
 
+import subprocess
+import sys
 from collections.abc import Mapping
 from itertools import pairwise
 from pathlib import Path
 
 import pytest
 
-from reference.figures import scenes
-from reference.figures.grid import snapshots
 from docs.generate import DOCS, architecture, walk
 from docs.generate.walk import Story
+from reference.figures import scenes
+from reference.figures.grid import snapshots
 
 
 @pytest.fixture(scope="module")
@@ -40,6 +42,7 @@ def test_every_number_of_the_pages_is_computed_and_every_computed_one_is_used(st
 
 def test_the_run_shows_a_full_wave_and_then_a_flush(story: Story) -> None:
     widest = max(story.opening, key=lambda one: one.num_rows)
+    assert story.rejection is not None
     assert widest.num_rows == scenes.wavefront_width(widest)
     assert widest.tick < story.rejection.tick < story.opening[-1].tick
 
@@ -72,3 +75,11 @@ def test_a_line_that_a_longer_way_implies_is_left_out() -> None:
     edges = {"a": frozenset({"b", "c"}), "b": frozenset({"c"}), "c": frozenset[str]()}
     assert architecture.reduced(edges)["a"] == {"b"}
     assert architecture.levels(edges) == [["c"], ["b"], ["a"]]
+
+
+def test_what_is_drawn_as_integers_only_loads_no_tensor_library() -> None:
+    parts = architecture.integers(architecture.graph(DOCS.parent / "reference"))
+    assert {"schedule", "trace"} <= parts
+    imports = "".join(f"import reference.{part}\n" for part in sorted(parts))
+    program = f"{imports}import sys\nsys.exit('torch' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", program], cwd=DOCS.parent, check=False).returncode == 0  # noqa: S603 - our own text

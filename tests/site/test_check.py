@@ -9,7 +9,7 @@ import pytest
 
 from reference import oracle, trace
 from reference.oracle import schema
-from reference.schedule import Event, Start
+from reference.schedule import Event, Finish, Start
 from reference.stopping import FinishReason
 from tests.driving import make_ar, make_dtv, make_wfd, play
 from tests.oracle import gallery, test_gallery, test_traces
@@ -66,7 +66,7 @@ def _edits(events: Sequence[Event], index: int) -> Iterator[list[Event]]:
     for name, step in changes.items():
         if hasattr(event, name):
             yield [*before, replace(event, **{name: getattr(event, name) + step}), *after]
-    if hasattr(event, "reason"):
+    if isinstance(event, Finish):
         yield [*before, replace(event, reason=FinishReason.CONTEXT), *after]
     for name in ("lanes", "positions", "abandoned"):
         if getattr(event, name, ()):

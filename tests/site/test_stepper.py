@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 pytestmark = needs_browser
 FILE = json.loads((DOCS / "assets" / "traces" / SCENES[0].file).read_text(encoding="utf-8"))
 WAVE = list(play(make_wfd, LAP).events)
+NAMES = ("ar", "dtv", "wfd")
 
 
 def panel(page: "Page", decoder: str) -> "Locator":
@@ -39,7 +40,8 @@ def number(page: "Page", decoder: str, name: str) -> float:
 def drop(page: "Page", text: str, name: str = "mine.jsonl") -> None:
     """Drops a file on the stepper."""
     file = page.evaluate_handle(
-        "([text, name]) => { const d = new DataTransfer(); d.items.add(new File([text], name)); return d; }", [text, name]
+        "([text, name]) => { const d = new DataTransfer(); d.items.add(new File([text], name)); return d; }",
+        [text, name],
     )
     page.dispatch_event("#stepper", "drop", {"dataTransfer": file})
     page.wait_for_selector("#stepper-verdict:not([hidden])")
@@ -52,7 +54,9 @@ def verdict(page: "Page") -> str:
 def shown_runs() -> dict[str, list[Event]]:
     """Gives the runs that the stepper shows when it opens: the first text, with the smallest d and gamma."""
     runs = [trace.from_jsonl("\n".join(map(json.dumps, run))) for run in FILE["runs"]]
-    return {name: next(run for run in runs if getattr(run[0], "decoder", None) == name) for name in ("ar", "dtv", "wfd")}
+    return {
+        name: next(run for run in runs if getattr(run[0], "decoder", None) == name) for name in ("ar", "dtv", "wfd")
+    }
 
 
 def test_three_decoders_play_one_text(opened: Opened) -> None:
@@ -60,7 +64,7 @@ def test_three_decoders_play_one_text(opened: Opened) -> None:
     assert page.locator("#stepper article").count() == 3
     assert clock(page).startswith("tick 0 of ")
     page.click("#stepper-last")
-    texts = [panel(page, name).locator(".stepper-tokens").inner_text() for name in ("ar", "dtv", "wfd")]
+    texts = [panel(page, name).locator(".stepper-tokens").inner_text() for name in NAMES]
     assert texts[0] == texts[1] == texts[2] != ""
 
 
@@ -137,7 +141,9 @@ def test_the_keyboard_is_enough(opened: Opened) -> None:
     for _ in range(12):
         page.keyboard.press("Tab")
         seen.append(page.evaluate("document.activeElement.id"))
-    assert {"stepper-text", "stepper-depth", "stepper-length", "stepper-file", "stepper-play", "stepper-tick"} <= set(seen)
+    assert {"stepper-text", "stepper-depth", "stepper-length", "stepper-file", "stepper-play", "stepper-tick"} <= set(
+        seen
+    )
 
 
 def test_text_depth_and_length_can_be_chosen(opened: Opened) -> None:
@@ -145,7 +151,7 @@ def test_text_depth_and_length_can_be_chosen(opened: Opened) -> None:
     page.select_option("#stepper-depth", index=1)
     page.select_option("#stepper-length", index=1)
     depth, length = SCENES[0].draft_depths[1], SCENES[0].draft_lengths[1]
-    assert f"d = {depth}, γ = {length}" in panel(page, "dtv").locator("h3").inner_text()
+    assert f"d = {depth}, \N{GREEK SMALL LETTER GAMMA} = {length}" in panel(page, "dtv").locator("h3").inner_text()
     page.select_option("#stepper-text", index=len(SCENES) - 1)
     page.wait_for_function("document.querySelectorAll('article svg rect').length > 200")
     assert page.locator("#stepper article").count() == 3

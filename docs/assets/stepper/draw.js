@@ -3,7 +3,7 @@
 
 import { frame } from "./grid.js";
 
-const STEP = 46; // from one column to the next
+const STEP = 52; // from one column to the next
 const GAP = 4;
 const LEFT = 30;
 const TOP = 44;

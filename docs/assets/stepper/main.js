@@ -213,11 +213,11 @@ class Stepper {
     });
   }
 
-  /** The text so far: final tokens, then the guesses in flight. */
-  #tokens({ columns }, label) {
+  /** The text so far: final tokens, then the guesses in flight; those that a finish leaves behind are not part of it. */
+  #tokens({ columns, reason }, label) {
     const space = label === String ? " " : "";
     const spans = columns
-      .filter(({ token }) => token !== null)
+      .filter(({ token, mark }) => token !== null && !(reason && mark === "drafting"))
       .map(({ token, mark }) => make("span", { class: mark === "drafting" ? "guess" : "final" }, label(token) + space));
     return make("p", { class: "stepper-tokens" }, ...spans);
   }
