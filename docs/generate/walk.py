@@ -337,7 +337,7 @@ def _slots(story: Story) -> dict[str, str]:
         "tolerance": f"{2 * TOLERANCES[torch.float32]:g}",
         "reads_alt": (
             f"The grid after tick {_wave(story).snapshot.tick}. In row {reader.depth + 1} the cells of all positions "
-            f"before {reader.position} are framed and filled; the cell of position {reader.position} is dashed and empty."
+            f"before {reader.position} are framed and filled; its own, which is empty, is dashed."
         ),
     }
 

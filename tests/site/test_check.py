@@ -2,12 +2,13 @@
 
 import json
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from typing import Any
 
 import pytest
 
 from reference import oracle, trace
+from reference.figures import grid
 from reference.oracle import schema
 from reference.schedule import Event, Finish, Start
 from reference.stopping import FinishReason
@@ -91,6 +92,26 @@ def test_both_name_the_same_event_and_the_same_clause(opened: Opened) -> None:
     clauses = {found.clause for found in verdicts if found}
     assert len(clauses) >= 18, "the traces break too few clauses to tell the two apart"
     assert None in expected
+
+
+def test_the_pictures_in_the_browser_are_those_of_the_figures(opened: Opened) -> None:
+    runs = [play(make, case).events for make in (make_ar, make_dtv, make_wfd) for case in (LAP, STOPPED)]
+    read = """
+    async ([modules, traces]) => {
+      const { parseTrace } = await import(modules + "format.js");
+      const { snapshots } = await import(modules + "grid.js");
+      const plain = ({ tick, columns, reason }) => [tick, columns, reason];
+      return traces.map((text) => snapshots(parseTrace(text)).map(plain));
+    }
+    """
+    traces = [trace.to_jsonl(events) for events in runs]
+    shown = opened.page("stepper.html").evaluate(read, [opened.address + "assets/stepper/", traces])
+    drawn = [[[one.tick, _columns(one), one.finish_reason] for one in grid.snapshots(events)] for events in runs]
+    assert shown == drawn
+
+
+def _columns(snapshot: grid.Snapshot) -> list[dict[str, object]]:
+    return [asdict(column) | {"mark": column.mark.value} for column in snapshot.columns]
 
 
 def test_the_fields_of_an_event_are_those_of_the_schema(opened: Opened) -> None:

@@ -112,9 +112,9 @@ def test_a_flush_is_shown_where_it_happens(opened: Opened) -> None:
 
 
 def test_it_plays_by_itself_until_the_end(opened: Opened) -> None:
-    page = opened.page("stepper.html")
+    page = opened.page("glossary.html")
     page.clock.install()
-    page.reload()
+    page.goto(opened.address + "stepper.html")
     page.wait_for_selector("#stepper[data-ready]")
     page.click("#stepper-play")
     page.clock.run_for(3000)
