@@ -25,7 +25,7 @@ DEMO := $(VENV)/.installed-demo
 TEST := $(VENV)/.installed-test
 CHECK := $(VENV)/.installed-check
 
-.PHONY: help demo test deep lint format types docs spec figures coverage check bench clean
+.PHONY: help demo test deep lint format types docs spec vectors figures coverage check bench clean
 
 help: ## List the targets
 	@sed -nE 's/^([a-z]+):.*## (.*)$$/make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 16
@@ -58,8 +58,12 @@ docs: $(CHECK) ## Build the site into site/
 spec: $(TEST) ## Model-check and prove the specification
 	@$(PYTEST) tests/formal
 
-figures: $(DEMO) ## Write the generated pages, pictures and traces again
+vectors: $(DEMO) ## Write the conformance vectors again, after a change of rules or weights
+	@OMP_NUM_THREADS=1 $(BIN)/python -m reference.oracle.vectors
+
+figures: $(TEST) ## Write the generated pages, pictures and traces again
 	@$(BIN)/python -m docs.generate
+	@$(BIN)/python docs/generate_cost.py
 	@$(BIN)/python -m spec.table
 
 coverage: $(CHECK) ## Run the whole test suite and report branch coverage

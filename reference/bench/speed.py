@@ -12,6 +12,7 @@ import statistics
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 
 import torch
@@ -122,7 +123,15 @@ def measure(name: str, settings: Settings, *, on_progress: Callable[[str], None]
             times[decoder] = 0.0
             outputs[decoder] = []
             for prompt, clock in zip(prompts, clocks, strict=True):
-                outputs[decoder].append(decode(prompt, clock))
+                # The initial state is zero, as the baseline's is.
+                out = decode(
+                    prompt,
+                    max_new_tokens=settings.max_new_tokens,
+                    eos_token_id=None,
+                    state_scale=0.0,
+                    tracer=clock.tick,
+                )
+                outputs[decoder].append(out)
                 times[decoder] += clock.seconds()
         if repeat >= 0:
             for decoder, spent in times.items():
@@ -130,38 +139,14 @@ def measure(name: str, settings: Settings, *, on_progress: Callable[[str], None]
     return _report(name, settings, seconds, outputs)
 
 
-def _decoders(model: LoopedModel, settings: Settings) -> dict[str, Callable[[Sequence[int], _Clock], Output]]:
-    """Gives the decoders by name; the initial state is zero, as the baseline's is."""
-
-    def run_ar(prompt: Sequence[int], clock: _Clock) -> Output:
-        return ar.generate(
-            model, prompt, max_new_tokens=settings.max_new_tokens, eos_token_id=None, state_scale=0.0, tracer=clock.tick
-        )
-
-    def run_dtv(prompt: Sequence[int], clock: _Clock) -> Output:
-        return dtv.generate(
-            model,
-            prompt,
-            max_new_tokens=settings.max_new_tokens,
-            draft_depth=settings.draft_depth,
-            draft_length=settings.draft_length,
-            eos_token_id=None,
-            state_scale=0.0,
-            tracer=clock.tick,
-        )
-
-    def run_wfd(prompt: Sequence[int], clock: _Clock) -> Output:
-        return wfd.generate(
-            model,
-            prompt,
-            max_new_tokens=settings.max_new_tokens,
-            draft_depth=settings.draft_depth,
-            eos_token_id=None,
-            state_scale=0.0,
-            tracer=clock.tick,
-        )
-
-    return {"ar": run_ar, "dtv": run_dtv, "wfd": run_wfd}
+def _decoders(model: LoopedModel, settings: Settings) -> dict[str, Callable[..., Output]]:
+    """Gives the decoders by name, each waiting for a prompt and what `measure` asks of all alike."""
+    depth, length = settings.draft_depth, settings.draft_length
+    return {
+        "ar": partial(ar.generate, model),
+        "dtv": partial(dtv.generate, model, draft_depth=depth, draft_length=length),
+        "wfd": partial(wfd.generate, model, draft_depth=depth),
+    }
 
 
 def _time_baseline(baseline: Baseline, prompt: Sequence[int], settings: Settings) -> float:

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from io import TextIOWrapper
 from typing import Final, TextIO
 
-from reference.cli import arguments, check
+from reference.cli import arguments, check, cost
 
 INTERRUPTED: Final = 128 + signal.SIGINT
 """Exit code after Ctrl-C, as shells give it."""
@@ -48,18 +48,20 @@ def main(argv: Sequence[str] | None = None) -> int:
     return code
 
 
-def _understood(words: list[str]) -> arguments.Arguments | check.CheckArguments | list[str]:
-    """Gives the arguments of a command; two of them have a command line of their own."""
+def _understood(words: list[str]) -> arguments.Arguments | check.CheckArguments | cost.CostArguments | list[str]:
+    """Gives the arguments of a command; three of them have a command line of their own."""
     match words:
         case ["bench", *rest]:
             return rest
         case ["check", *rest]:
             return check.parse(rest)
+        case ["cost", *rest]:
+            return cost.parse(rest)
         case _:
             return arguments.parse(words)
 
 
-def _run(given: arguments.Arguments | check.CheckArguments | list[str]) -> int:
+def _run(given: arguments.Arguments | check.CheckArguments | cost.CostArguments | list[str]) -> int:
     from reference import bench  # noqa: PLC0415 - torch loads only where it is needed
     from reference.cli import commands  # noqa: PLC0415
     from reference.errors import CheckpointError, NumericsError, ParameterError  # noqa: PLC0415
@@ -67,6 +69,8 @@ def _run(given: arguments.Arguments | check.CheckArguments | list[str]) -> int:
     try:
         if isinstance(given, check.CheckArguments):
             return check.run(given)
+        if isinstance(given, cost.CostArguments):
+            return cost.run(given)
         return bench.main(given) if isinstance(given, list) else commands.run(given)
     except BrokenPipeError:
         raise

@@ -50,7 +50,8 @@ examples:
 _GENERATE: Final = "Decode a prompt and print the text that follows it."
 _TRACE: Final = "Decode a prompt and print what happened, one JSON object a line."
 
-_CHECK: Final = "Judge the tokens or the trace of another implementation."
+_CHECK: Final = "Judge another implementation: tokens, a trace, or answers to vectors."
+_COST: Final = "Predict speed from a model's sizes and a machine's figures."
 _BENCH: Final = "Measure speed on the shipped models and write a report."
 
 
@@ -149,6 +150,7 @@ def _parser() -> ArgumentParser:
         command.add_argument("--decoder", choices=DECODERS, default="wfd", help="which decoder; default: wfd")
 
     commands.add_parser("check", help=_first_lower(_CHECK), description=_CHECK)  # understood in `cli.check`
+    commands.add_parser("cost", help=_first_lower(_COST), description=_COST)  # understood in `cli.cost`
     commands.add_parser("bench", help=_first_lower(_BENCH), description=_BENCH)
     return parser
 

@@ -1,4 +1,4 @@
-"""`wfd check`: judges somebody else's tokens, or the trace of somebody else's schedule.
+"""`wfd check`: judges somebody else's tokens, the trace of somebody else's schedule, or answers to the vectors.
 
 It has arguments and exit codes of its own, so it is kept apart from the commands that decode. Torch is loaded only
 where there is something to judge.
@@ -24,8 +24,9 @@ exit codes:
   3  near ties only"""
 
 _DESCRIPTION: Final = """\
-Judge another implementation: its tokens, or the trace of its schedule. Says
-exact, near_tie or wrong, and names the first place and the clause."""
+Judge another implementation: its tokens, the trace of its schedule, or its
+answers to the conformance vectors. Says exact, near_tie or wrong, and names
+the first place and the clause."""
 
 _TOKENS: Final = """\
 Judge tokens. FILE has one JSON object a line:
@@ -35,6 +36,12 @@ with, as far as they are known, "max_new_tokens", "finish_reason", "logprobs",
 
 _TRACE: Final = """\
 Judge a trace: FILE has one event a line, as `wfd trace` prints them."""
+
+_VECTORS: Final = """\
+Judge answers to the conformance vectors. FILE has one JSON object a line:
+  {"id": "schedule/wfd-mixed", "token_ids": [...], "events": [...]}
+with what the vector's kind asks for, or "skipped" and the reason. All vectors
+of a kind must be answered, but kinds without any answer are left out."""
 
 _REQUIRED: Final = frozenset({"prompt_ids", "token_ids"})
 _OPTIONAL: Final = frozenset(
@@ -56,7 +63,7 @@ class CheckArguments:
     """The command line, understood."""
 
     what: str
-    """`tokens` or `trace`."""
+    """`tokens`, `trace` or `vectors`."""
     file: str
     """What to judge; `-` is standard input."""
     json: bool
@@ -75,6 +82,8 @@ class CheckArguments:
     """d."""
     draft_length: int | None
     """gamma."""
+    kind: str | None
+    """The kind of vectors to judge; None is every kind that is answered."""
 
 
 def parse(words: Sequence[str]) -> CheckArguments:
@@ -95,6 +104,7 @@ def parse(words: Sequence[str]) -> CheckArguments:
         recurrence_depth=getattr(given, "recurrence_depth", None),
         draft_depth=getattr(given, "draft_depth", None),
         draft_length=getattr(given, "draft_length", None),
+        kind=getattr(given, "kind", None),
     )
 
 
@@ -102,7 +112,7 @@ def _parser() -> Parser:
     parser = Parser(prog="wfd check", description=_DESCRIPTION, formatter_class=RawDescriptionHelpFormatter)
     kinds = parser.add_subparsers(dest="what", metavar="WHAT", required=True, parser_class=Parser)
     usages = []
-    for name, description in (("tokens", _TOKENS), ("trace", _TRACE)):
+    for name, description in (("tokens", _TOKENS), ("trace", _TRACE), ("vectors", _VECTORS)):
         kind = kinds.add_parser(
             name,
             help=description.partition(".")[0].partition(":")[0].lower(),
@@ -116,6 +126,8 @@ def _parser() -> Parser:
             kind.add_argument("--model", default="tiny-ouro", metavar="NAME|FOLDER", help="default: tiny-ouro")
             kind.add_argument("--dtype", metavar="D", help="in which the candidate computed; default: the model's")
             kind.add_argument("--tolerance", type=float, metavar="X", help="of a near tie, in logits; default: CONF-05")
+        elif name == "vectors":
+            kind.add_argument("--kind", metavar="K", help="judge one kind only, and all of it")
         else:
             kind.add_argument("--decoder", choices=DECODERS, help="must be the trace's")
             kind.add_argument("--recurrence-depth", type=int, metavar="T", help="must be the trace's")
@@ -141,7 +153,7 @@ def run(given: CheckArguments) -> int:
         OSError: If a file cannot be read.
     """
     text = _read(given.file)
-    return _tokens(given, text) if given.what == "tokens" else _trace(given, text)
+    return {"tokens": _tokens, "trace": _trace, "vectors": _vectors}[given.what](given, text)
 
 
 def _read(file: str) -> str:
@@ -203,6 +215,17 @@ def _tokens(given: CheckArguments, text: str) -> int:
             head = f"case {number}: " if len(verdicts) > 1 else ""
             sys.stdout.write(f"{head}{verdict}\n")
     return _EXIT_CODES[overall]
+
+
+def _vectors(given: CheckArguments, text: str) -> int:
+    from reference.oracle import vectors  # noqa: PLC0415 - torch loads only where it is needed
+
+    verdict = vectors.check(text, kind=given.kind)
+    if given.json:
+        _print(verdict.as_json())
+    else:
+        sys.stdout.write(f"{verdict}\n")
+    return _EXIT_CODES[verdict.verdict]
 
 
 def _case(line: str, number: int) -> dict[str, Any]:

@@ -56,7 +56,7 @@ def load(
 
 def _load_folder(folder: Path, *, dtype: torch.dtype | None, device: torch.device) -> Ouro | Huginn:
     """Loads a folder; see `load`."""
-    config = _read_config(folder)
+    config = read_config(folder)
     computed = config.dtype if dtype is None else dtype
     if computed is None:
         message = f"{folder / _CONFIG} names no torch_dtype; give load(..., dtype=...) (MOD-11)"
@@ -74,8 +74,12 @@ def _load_folder(folder: Path, *, dtype: torch.dtype | None, device: torch.devic
         return Huginn(config, tensors, dtype=computed, device=device)
 
 
-def _read_config(folder: Path) -> OuroConfig | HuginnConfig:
-    """Reads `config.json`."""
+def read_config(folder: Path) -> OuroConfig | HuginnConfig:
+    """Reads the `config.json` of a folder; no tensors are needed.
+
+    Raises:
+        CheckpointError: If it is missing, or describes no model that can be computed here.
+    """
     source = str(folder / _CONFIG)
     values = read_json(folder / _CONFIG)
     match values.get("model_type"):

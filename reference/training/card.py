@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Final, TypedDict
 
 from reference.training.evaluate import Measured
+from reference.training.memory import MOST_POSITIONS
 
 _LAST_TRAINED: Final = 224
 """Longest row of the training recipes."""
@@ -164,5 +165,5 @@ Acceptance at the smallest depth, d = {depths[0]}, within answers by k:
 
 Other subjects, wordings and words than those of the six flavours give noise. The tables say which tasks the model
 does badly, and they are the ones with much to follow. Nothing beyond position {_LAST_TRAINED} was trained, though the
-configuration allows 512.
+configuration allows {MOST_POSITIONS}.
 """

@@ -30,9 +30,9 @@ def rms_norm(x: Tensor, weight: Tensor, eps: float) -> Tensor:
     return (wide * torch.rsqrt(wide.square().mean(-1, keepdim=True) + eps)).to(x.dtype) * weight
 
 
-def split_heads(x: Tensor, num_heads: int) -> Tensor:
+def split_heads(x: Tensor, head_dim: int) -> Tensor:
     """Turns [batch, seq, head * head_dim] into [batch, head, seq, head_dim]."""
-    return torch.unflatten(x, -1, (num_heads, -1)).transpose(1, 2)
+    return torch.unflatten(x, -1, (-1, head_dim)).transpose(1, 2)
 
 
 def attend(queries: Tensor, keys: Tensor, values: Tensor, *, memory: Memory | None, slot: int) -> Tensor:
@@ -40,23 +40,27 @@ def attend(queries: Tensor, keys: Tensor, values: Tensor, *, memory: Memory | No
 
     Args:
         queries: Rotated queries, [batch, head, seq, head_dim].
-        keys: Rotated keys of the same shape.
-        values: Values of the same shape.
+        keys: Rotated keys, [batch, kv_head, seq, head_dim]; as many query heads share each as it takes.
+        values: Values of the shape of `keys`.
         memory: Earlier keys and values; None when the call holds the whole sequence.
         slot: Where in the memory this layer and recurrence keep theirs.
 
     Returns:
         [batch, seq, head * head_dim].
     """
-    if memory is None:
-        # Written out: on a CPU the fused attention spends more time in its backward pass than all else together.
-        seq, width = queries.shape[-2:]
-        scores = (queries @ keys.transpose(-1, -2)).float() * width**-0.5
-        hidden = torch.ones(seq, seq, dtype=torch.bool).triu(1)
-        mixed: Tensor = scores.masked_fill(hidden, -torch.inf).softmax(-1).to(values.dtype) @ values
-    else:
+    if memory is not None:
         all_keys, all_values, mask = memory.extend(slot, keys, values)
-        mixed = F.scaled_dot_product_attention(queries, all_keys, all_values, attn_mask=mask)
+        mixed = F.scaled_dot_product_attention(queries, all_keys, all_values, attn_mask=mask, enable_gqa=True)
+    else:
+        # Written out: on a CPU the fused attention spends more time in its backward pass than all else together.
+        kv_heads, seq, width = keys.shape[1:]
+        # The query heads that share a key head are further rows to it.
+        scores = (
+            torch.unflatten(queries, 1, (kv_heads, -1)).flatten(2, 3) @ keys.transpose(-1, -2)
+        ).float() * width**-0.5
+        hidden = torch.ones(seq, seq, dtype=torch.bool).triu(1)
+        weights = torch.unflatten(scores, 2, (-1, seq)).masked_fill(hidden, -torch.inf).softmax(-1).to(values.dtype)
+        mixed = torch.unflatten(weights.flatten(2, 3) @ values, 2, (-1, seq)).flatten(1, 2)
     return mixed.transpose(1, 2).flatten(2)
 
 

@@ -1,5 +1,6 @@
 """Runs the optimisation that both models share: Muon for matrices, AdamW for the rest, a fixed number of steps."""
 
+import math
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
@@ -161,6 +162,9 @@ def optimise(trainee: Trainee, work: Iterator[Step], recipe: Recipe, label: str)
 
     Returns:
         Minutes it took, compiling included.
+
+    Raises:
+        FloatingPointError: As soon as the loss is not finite.
     """
     console = Console(stderr=True)
     trained = {name: tensor for name, tensor in trainee.parameters.items() if tensor.requires_grad}
@@ -187,6 +191,8 @@ def optimise(trainee: Trainee, work: Iterator[Step], recipe: Recipe, label: str)
         for optimiser in optimisers:
             optimiser.step()
             optimiser.zero_grad(set_to_none=True)
+        if not math.isfinite(loss.item()):
+            raise FloatingPointError(f"{label}: the loss is {loss.item()} at step {step + 1}")
         smoothed = loss.item() if step == 0 else 0.98 * smoothed + 0.02 * loss.item()
         if (step + 1) % _REPORT_EVERY == 0 or step + 1 == recipe.steps:
             minutes = (time.monotonic() - began) / 60

@@ -18,7 +18,9 @@ class OuroShape:
     hidden_size: int = 128
     """Width of the state."""
     num_heads: int = 4
-    """Attention heads; there are as many key-value heads."""
+    """Query heads."""
+    num_kv_heads: int = 4
+    """Key-value heads; divides `num_heads`. Fewer of them leave fewer bytes to read for every row in flight."""
     intermediate_size: int = 384
     """Width inside the MLP."""
     num_layers: int = 1
@@ -64,7 +66,7 @@ def ouro_parameters(shape: OuroShape, generator: torch.Generator) -> dict[str, T
     Returns:
         fp32 tensors; linear weights are [out, in].
     """
-    hidden, inner = shape.hidden_size, shape.intermediate_size
+    hidden, inner, keys = shape.hidden_size, shape.intermediate_size, shape.num_kv_heads * shape.head_dim
     parameters = {
         EMBEDDING: normal((shape.vocab_size, hidden), 0.5, generator),
         HEAD: normal((shape.vocab_size, hidden), 0.02, generator),
@@ -72,8 +74,8 @@ def ouro_parameters(shape: OuroShape, generator: torch.Generator) -> dict[str, T
     }
     for layer in range(shape.num_layers):
         prefix = f"model.layers.{layer}."
-        for name in ("q", "k", "v", "o"):
-            parameters[f"{prefix}self_attn.{name}_proj.weight"] = normal((hidden, hidden), hidden**-0.5, generator)
+        for name, rows in (("q", hidden), ("k", keys), ("v", keys), ("o", hidden)):
+            parameters[f"{prefix}self_attn.{name}_proj.weight"] = normal((rows, hidden), hidden**-0.5, generator)
         parameters[f"{prefix}mlp.gate_proj.weight"] = normal((inner, hidden), hidden**-0.5, generator)
         parameters[f"{prefix}mlp.up_proj.weight"] = normal((inner, hidden), hidden**-0.5, generator)
         parameters[f"{prefix}mlp.down_proj.weight"] = normal((hidden, inner), inner**-0.5, generator)
@@ -115,7 +117,7 @@ def _layer(
         return rms_norm(value, parameters[f"{prefix}{name}.weight"], shape.eps)
 
     normed = norm(x, "input_layernorm")
-    queries, keys, values = (split_heads(linear(normed, f"self_attn.{name}_proj"), shape.num_heads) for name in "qkv")
+    queries, keys, values = (split_heads(linear(normed, f"self_attn.{name}_proj"), shape.head_dim) for name in "qkv")
     cosines, sines = (table.to(queries.dtype) for table in rotary)
     mixed = attend(_rotate(queries, cosines, sines), _rotate(keys, cosines, sines), values, memory=memory, slot=slot)
     x = x + norm(linear(mixed, "self_attn.o_proj"), "input_layernorm_2")
@@ -198,7 +200,7 @@ def ouro_config(shape: OuroShape, *, bos_token_id: int, eos_token_id: int) -> di
         "model_type": "ouro",
         "num_attention_heads": shape.num_heads,
         "num_hidden_layers": shape.num_layers,
-        "num_key_value_heads": shape.num_heads,
+        "num_key_value_heads": shape.num_kv_heads,
         "rms_norm_eps": shape.eps,
         "rope_scaling": None,
         "rope_theta": shape.rope_theta,

@@ -11,6 +11,7 @@ from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 
 from reference.training.data import item_stream
 from reference.training.items import Turn
+from reference.training.memory import MOST_POSITIONS
 
 VOCAB_SIZE: Final = 1024
 """Entries, specials included."""
@@ -96,7 +97,7 @@ def save_tokenizer(tokenizer: Tokenizer, folder: Path) -> None:
         "chat_template": _CHAT_TEMPLATE,
         "clean_up_tokenization_spaces": False,
         "eos_token": SPECIALS[END_OF_TURN_ID],
-        "model_max_length": 512,
+        "model_max_length": MOST_POSITIONS,
         "pad_token": SPECIALS[0],
         "tokenizer_class": "PreTrainedTokenizerFast",
     }

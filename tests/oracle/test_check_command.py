@@ -149,7 +149,8 @@ def test_near_ties_alone_end_with_code_3(judge: Run) -> None:
         (("tokens", "-"), case([99], [1]), "SMP-07"),
         (("tokens", "-", "--dtype", "int8"), case([0], [1]), "dtype='int8' is none of"),
         (("tokens", "-", "--tolerance", "-1"), case([0], [1]), "tolerance=-1.0 is not a finite number"),
-        (("vectors", "-"), "", "invalid choice: 'vectors'"),
+        (("riddles", "-"), "", "invalid choice: 'riddles'"),
+        (("vectors", "-"), "", "nothing to judge"),
         ((), "", "the following arguments are required: WHAT (try: wfd check --help)"),
     ],
 )
@@ -170,7 +171,7 @@ def test_a_file_that_is_no_text_is_a_mistake(judge: Run, tmp_path: Path) -> None
     assert "is not text" in err
 
 
-@pytest.mark.parametrize("words", [(), ("tokens",), ("trace",)])
+@pytest.mark.parametrize("words", [(), ("tokens",), ("trace",), ("vectors",)])
 def test_help_explains_itself_in_80_columns(judge: Run, words: tuple[str, ...]) -> None:
     code, out, err = judge(*words, "--help")
     assert (code, err) == (0, "")
@@ -181,7 +182,16 @@ def test_help_explains_itself_in_80_columns(judge: Run, words: tuple[str, ...]) 
 
 def test_the_help_of_the_whole_names_every_option(judge: Run) -> None:
     _, out, _ = judge("--help")
-    for option in ("--json", "--model", "--dtype", "--tolerance", "--decoder", "--recurrence-depth", "--draft-length"):
+    for option in (
+        "--json",
+        "--model",
+        "--dtype",
+        "--tolerance",
+        "--decoder",
+        "--recurrence-depth",
+        "--draft-length",
+        "--kind",
+    ):
         assert option in out
 
 

@@ -99,3 +99,11 @@ def test_what_a_command_says_of_itself_is_put_where_a_page_asks_for_it() -> None
     assert shown.startswith("a\n```text\nusage: wfd check trace ")
     assert shown.endswith("\n```\nb")
     assert HOOKS["with_help"]("<!-- another remark -->", REPOSITORY) == "<!-- another remark -->"
+
+
+def test_the_page_on_the_command_line_shows_every_command() -> None:
+    page = (REPOSITORY / "docs" / "cli.md").read_text(encoding="utf-8")
+    named = re.findall(r"^    (\w+) +\S", HOOKS["with_help"]("<!-- wfd --help -->", REPOSITORY), re.MULTILINE)
+    assert {"compare", "trace"} <= set(named)
+    for command in named:
+        assert f"<!-- wfd {command} " in page, f"docs/cli.md does not show `wfd {command}`"

@@ -5,10 +5,13 @@ import torch
 
 from reference.training.generation import generate
 from reference.training.huginn_net import HuginnShape, huginn_parameters
+from reference.training.memory import MOST_POSITIONS
 from reference.training.ouro_net import GATE_BIAS, GATE_WEIGHT, OuroShape, ouro_parameters
 from reference.training.readouts import DepthReader, HuginnReader, OuroReader
 
-_OURO = OuroShape(hidden_size=32, num_heads=2, intermediate_size=48, num_layers=2, num_loops=3, vocab_size=50)
+_OURO = OuroShape(
+    hidden_size=32, num_heads=4, num_kv_heads=2, intermediate_size=48, num_layers=2, num_loops=3, vocab_size=50
+)
 _HUGINN = HuginnShape(hidden_size=32, num_heads=2, intermediate_size=48, recurrence_depth=4, vocab_size=50)
 
 
@@ -38,9 +41,10 @@ def test_parameters_have_the_official_names_and_shapes() -> None:
     ouro = ouro_parameters(_OURO, torch.Generator().manual_seed(0))
     assert len(ouro) == 3 + 2 * 11 + 2
     assert ouro["model.layers.1.mlp.down_proj.weight"].shape == (32, 48)
+    assert ouro["model.layers.1.self_attn.k_proj.weight"].shape == (16, 32)
     assert ouro[GATE_WEIGHT].shape == (1, 32)
     assert ouro[GATE_BIAS].shape == (1,)
     huginn = huginn_parameters(_HUGINN, torch.Generator().manual_seed(0))
     assert len(huginn) == 5 + 4 * 9
     assert huginn["transformer.core_block.1.attn.qk_bias"].shape == (2, 1, 2, 16)
-    assert huginn["freqs_cis"].shape == (1, 512, 1, 8, 2)
+    assert huginn["freqs_cis"].shape == (1, MOST_POSITIONS, 1, 8, 2)

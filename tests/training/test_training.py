@@ -37,7 +37,7 @@ def tokenizer() -> Tokenizer:
 
 
 def _ouro() -> Trainee:
-    return OuroTrainee(OuroShape(hidden_size=32, num_heads=2, intermediate_size=48), 4)
+    return OuroTrainee(OuroShape(hidden_size=32, num_heads=2, num_kv_heads=1, intermediate_size=48), 4)
 
 
 def _huginn() -> Trainee:
@@ -54,6 +54,13 @@ def test_two_runs_give_the_same_bits(make: Callable[[], Trainee], tokenizer: Tok
     for name, tensor in first.parameters.items():
         assert torch.equal(tensor, second.parameters[name])
         assert torch.equal(tensor, before[name]) is not tensor.requires_grad
+
+
+def test_training_stops_at_once_when_the_loss_is_no_number(tokenizer: Tokenizer) -> None:
+    trainee = _ouro()
+    trainee.parameters["lm_head.weight"].data[0, 0] = torch.nan
+    with pytest.raises(FloatingPointError, match="the loss is nan at step 1"):
+        optimise(trainee, _RECIPE.work(tokenizer), _RECIPE, "test")
 
 
 def test_the_learning_rate_rises_stays_and_falls() -> None:

@@ -1,0 +1,5 @@
+"""`python -m reference.oracle.vectors`: writes all vectors again."""
+
+from reference.oracle.vectors.kinds import main
+
+main()

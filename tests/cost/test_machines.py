@@ -1,0 +1,159 @@
+"""Machines, seconds of a call, and the measurement of one's own machine."""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from reference.bench.calibrate import calibrate, read, write
+from reference.cost.fleet import Decoder, Decoding, Load, fleet, prefill_seconds
+from reference.cost.latency import FUSED, REFERENCE, RESEARCH, SOFTWARE, seconds_of, software_of
+from reference.cost.machines import MACHINES, Overheads, machine
+from reference.cost.measure import Effort, from_json, measure, to_json
+from reference.cost.shapes import Part
+from reference.cost.work import Call, Group, precision_of, prefill_work, work_of
+from reference.errors import ParameterError
+from tests.cost.models import MODELS, shape, tally
+from tests.cost.settings import setting
+from tests.models_for_tests import huginn_config
+
+ONE = setting("ouro-2.6b")
+
+
+@pytest.mark.parametrize("name", MACHINES)
+def test_a_machine_names_its_sources_and_has_a_ridge_point(name: str) -> None:
+    one = machine(name)
+    assert len(one.source) > 20
+    assert one.overheads.origin
+    for dtype, peak in one.peak_flops_per_second.items():
+        assert one.ridge_flops_per_byte(dtype) == peak / one.bandwidth_bytes_per_second > 1
+        assert 0 < one.overheads.bandwidth_efficiency <= 1
+    with pytest.raises(ParameterError, match="only the peak for"):
+        one.peak("int4")
+
+
+@pytest.mark.parametrize("give", [machine, software_of])
+def test_an_unknown_name_is_refused(give: object) -> None:
+    assert callable(give)
+    with pytest.raises(ParameterError, match="is none of"):
+        give("abacus")
+    assert set(SOFTWARE) == {"research", "fused", "reference"}
+
+
+def with_overheads(*, launch: float, kernel: float = 0.0, is_asynchronous: bool = True) -> Overheads:
+    return Overheads(
+        bandwidth_efficiency=1.0,
+        compute_efficiency=1.0,
+        kernel_seconds=kernel,
+        launch_seconds=launch,
+        is_asynchronous=is_asynchronous,
+        origin="a test",
+    )
+
+
+def test_a_call_takes_the_larger_of_memory_and_compute_and_the_host() -> None:
+    call = Call(Part.READOUT, (Group(3.0, 7.0),))
+    work = work_of(call, ONE.shape, ONE.precision)
+    streaming = (work.weight_bytes + work.activation_bytes) / 768e9
+    for launch, is_asynchronous, captured, expected in (
+        (0.0, True, False, streaming),
+        (1e-9, True, False, streaming),  # hidden behind the device
+        (1.0, True, False, 10.0),  # the host is the slower one
+        (1.0, True, True, streaming),
+        (1.0, False, False, streaming + 10.0),  # on a CPU both add up
+    ):
+        device = replace(ONE.machine, overheads=with_overheads(launch=launch, is_asynchronous=is_asynchronous))
+        one = replace(ONE, machine=device, software=replace(RESEARCH, is_captured=captured))
+        assert seconds_of(call, one).total == pytest.approx(expected)
+    slow = replace(ONE.machine, peak_flops_per_second={"bf16": 1e9}, overheads=with_overheads(launch=0.0, kernel=1e-3))
+    found = seconds_of(call, replace(ONE, machine=slow))
+    assert found.weights + found.compute == pytest.approx(work.linear_flops / 1e9)
+    assert found.kernels == pytest.approx(10e-3)
+
+
+def test_copied_cells_move_three_times_and_captured_ones_to_the_end_of_the_buffer() -> None:
+    own, together = (4.0, 1.0), (1.0, 4.0)
+    copied = ONE.call(Part.RECURRENT, own).cells
+    in_place = replace(ONE, software=FUSED).call(Part.RECURRENT, own).cells
+    shared = ONE.call(Part.RECURRENT, together).cells
+    assert copied == pytest.approx(3 * in_place, rel=0.01)  # less the four cells that are written
+    assert in_place == pytest.approx(4 * shared, rel=0.01)
+    two, one = (ONE.call(Part.RECURRENT, (slots, 1.0)).cells for slots in (2.0, 1.0))
+    assert two == pytest.approx(6 * one, rel=0.01)  # a single slot is read where it is
+    padded = replace(ONE, software=replace(FUSED, captured_cells=4 * ONE.context)).call(Part.RECURRENT, own).cells
+    assert padded == pytest.approx(4 * in_place, rel=0.01)
+
+
+@pytest.mark.parametrize("family", MODELS)
+def test_the_kernels_of_this_library_are_about_those_counted(family: str) -> None:
+    model = MODELS[family]
+    ignored = ("promote_types",)  # asks for a type, computes nothing
+    for positions, depths, groups in (
+        ([7], [1], (Group(1.0, 8.0),)),
+        ([5, 6, 7], [2, 1, 0], (Group(1.0, 8.0, count=3.0),)),
+    ):
+        kernels = [name for name in tally(model, Part.RECURRENT, positions, depths).kernels if name not in ignored]
+        assumed = REFERENCE.num_kernels(Call(Part.RECURRENT, groups), shape(model))
+        assert assumed == pytest.approx(len(kernels), rel=0.1)
+
+
+def test_a_measured_machine_survives_being_written_down(tmp_path: Path) -> None:
+    mine = measure(Effort(seconds=0.05, matrix_bytes=2**21), threads=1)
+    assert mine.bandwidth_bytes_per_second > 1e8
+    assert set(mine.peak_flops_per_second) == {"fp32", "bf16"}
+    assert mine.overheads.launch_seconds > 0
+    path = tmp_path / "mine.json"
+    path.write_text(to_json(mine), encoding="utf-8")
+    again = from_json(path)
+    assert dict(again.peak_flops_per_second) == dict(mine.peak_flops_per_second)
+    assert again == replace(mine, peak_flops_per_second=again.peak_flops_per_second)
+    for broken in ("{}", "[]", "no json", json.dumps({**json.loads(to_json(mine)), "more": 1})):
+        path.write_text(broken, encoding="utf-8")
+        with pytest.raises(ParameterError, match="is not a machine"):
+            from_json(path)
+
+
+def test_a_calibration_times_every_kind_of_call_and_is_read_back(tmp_path: Path) -> None:
+    mine = measure(Effort(seconds=0.02, matrix_bytes=2**20), threads=1)
+    tiny = huginn_config(prelude_layers=0, core_layers=1, coda_layers=0)
+    found = calibrate(mine, config=tiny, context=4, rows=(1, 3), seconds_per_call=0.0)
+    assert [(call.dtype, call.rows, call.is_shared) for call in found.calls] == [
+        (dtype, rows, is_shared)
+        for dtype in ("fp32", "bf16")
+        for rows, is_shared in ((1, False), (3, False), (3, True))
+    ]
+    for call in found.calls:
+        assert call.measured_seconds > 0
+        assert call.predicted_seconds > 0
+        assert call.error == call.predicted_seconds / call.measured_seconds - 1
+    write(found, tmp_path / "found.json")
+    assert read(tmp_path / "found.json") == found
+
+
+def test_a_fleet_is_seconds_multiplied() -> None:
+    load = Load(requests_per_second=10.0, prompt_tokens=100, new_tokens=200)
+    way = Decoding(decoder=Decoder.AR, draft_depth=1, draft_length=8, acceptance_rate=0.9)
+    needed = fleet(ONE, way, load)
+    at_mean_context = replace(ONE, context=200)
+    per_token = way.cost(at_mean_context).seconds.total
+    assert needed.seconds_per_token == per_token
+    assert needed.seconds_per_request == pytest.approx(200 * per_token + prefill_seconds(ONE, num_tokens=100))
+    assert needed.devices == -int(-10.0 * needed.seconds_per_request // 1)
+    assert needed.joules_per_token == pytest.approx(300 * needed.seconds_per_request / 200)
+    waves = fleet(ONE, replace(way, decoder=Decoder.WFD), load)
+    rounds = fleet(ONE, replace(way, decoder=Decoder.DTV), load)
+    assert waves.devices < rounds.devices < needed.devices
+    eight = fleet(replace(ONE, batch=8), way, load)
+    assert eight.devices < needed.devices
+    with pytest.raises(ParameterError, match="a request needs 300"):
+        fleet(replace(ONE, batch=1000), way, load)
+    unmetered = replace(ONE, machine=replace(ONE.machine, power_watts=None))
+    assert fleet(unmetered, way, load).joules_per_token is None
+
+
+def test_a_prompt_takes_at_least_its_arithmetic() -> None:
+    work = prefill_work(ONE.shape, precision_of("bf16"), num_tokens=2000)
+    peak = ONE.machine.peak("bf16") * ONE.machine.overheads.compute_efficiency
+    assert prefill_seconds(ONE, num_tokens=2000) >= work.flops / peak
+    assert prefill_seconds(ONE, num_tokens=2000) < 1.5 * work.flops / peak

@@ -1,0 +1,210 @@
+"""The solutions are right, by sources that had no part in making them.
+
+The official networks' own numbers, the table of MOD-06, closed forms, and another implementation of the wavefront.
+"""
+
+import json
+from functools import cache
+
+import pytest
+import torch
+
+from reference.cost.closed_forms import exact_ticks
+from reference.models.scripted import ScriptedModel
+from reference.oracle import vectors
+from reference.oracle.vectors import FLAGS, Outcome, Vector
+from reference.oracle.vectors.weights import described
+from reference.sampling import initial_noise
+from reference.schedule import Accept, Commit, Reject
+from reference.trace import from_jsonl
+from tests.golden.data import assert_near, golden
+from tests.oracle import gallery
+from tests.oracle.outsider import Outsider
+from tests.unchecked import annotations_are_not_checked  # noqa: F401 - a fixture that runs by itself
+
+SCHEDULES = vectors.load("schedule")
+
+VOCABULARY = 600
+"""Above every id of the scripts."""
+
+
+@cache
+def vector(name: str) -> Vector:
+    return next(one for one in vectors.load(name.partition("/")[0]) if one.id == name)
+
+
+@pytest.mark.spec("MOD-12", "MOD-04")
+@pytest.mark.parametrize(
+    "name,family,prompt,state", [("ouro-tiny", "ouro", 2, "hidden"), ("huginn-tiny-zero-state", "huginn", 1, "state")]
+)
+def test_states_and_logits_are_those_of_the_official_network(name: str, family: str, prompt: int, state: str) -> None:
+    one, recorded = vector(f"numerics/{name}"), golden(family)
+    tokens = one.input["token_ids"]
+    assert recorded.prompt(prompt)[: len(tokens)] == tokens
+    for depth, states in list(enumerate(one.expected["states"]))[1:]:
+        official = recorded.tensor(prompt, f"{state}.t{depth}")[: len(tokens)]
+        assert_near(torch.tensor(states), official, 2e-5)
+    for depth, logits in enumerate(one.expected["logits"], start=1):
+        assert_near(torch.tensor(logits), recorded.tensor(prompt, f"logits.t{depth}")[len(tokens) - 1], 2e-4)
+
+
+@pytest.mark.spec("KV-01", "MOD-12")
+def test_cells_are_those_of_the_official_cache() -> None:
+    expected, recorded = vector("numerics/ouro-tiny").expected, golden("ouro")
+    for name, letter in (("keys", "k"), ("values", "v")):
+        slots = [layer for recurrence in expected[name]["recurrent"] for layer in recurrence]
+        assert len(slots) == 12
+        for slot, cells in enumerate(slots):
+            official = recorded.tensor(2, f"cache.{letter}.{slot}")[:, : len(cells)].transpose(0, 1)
+            assert_near(torch.tensor(cells), official, 2e-5)
+
+
+@pytest.mark.spec("KV-01")
+def test_there_is_a_cell_for_every_layer_recurrence_and_position() -> None:
+    ouro, huginn = vector("numerics/ouro-tiny").expected, vector("numerics/huginn-tiny-zero-state").expected
+    for name in ("keys", "values"):
+        assert {part: torch.tensor(cells).shape for part, cells in ouro[name].items()} == {
+            "recurrent": (4, 3, 2, 4, 16)
+        }
+        assert {part: torch.tensor(cells).shape for part, cells in huginn[name].items()} == {
+            "prelude": (1, 2, 2, 4, 16),
+            "recurrent": (8, 4, 2, 4, 16),
+            "coda": (1, 2, 2, 4, 16),
+        }
+
+
+@pytest.mark.spec("AR-03", "WFD-11", "DTV-07")
+@pytest.mark.parametrize(
+    "name,family,prompt,run",
+    [
+        ("ouro-tiny-1", "ouro", 0, ".t4"),
+        ("ouro-tiny-12", "ouro", 2, ".t4"),
+        ("ouro-tiny-stop", "ouro", 1, ".t4"),
+        ("ouro-tiny-depth-3", "ouro", 1, ".t3"),
+        ("huginn-tiny-zero-state", "huginn", 1, ".t8"),
+        ("huginn-tiny-depth-4", "huginn", 1, ".t4"),
+    ],
+)
+def test_tokens_are_those_of_the_official_network(name: str, family: str, prompt: int, run: str) -> None:
+    one, recorded = vector(f"tokens/{name}"), golden(family)
+    ids = one.expected["token_ids"]
+    assert one.input["prompt_ids"] == recorded.prompt(prompt)
+    assert ids == recorded.greedy(prompt, run)[: len(ids)]
+    assert one.expected["finish_reason"] == ("eos" if ids[-1] in one.input["stop_ids"] else "length")
+
+
+@pytest.mark.parametrize("name", ["tiny-ouro", "tiny-huginn", "ouro-tiny", "huginn-tiny"])
+def test_every_vector_is_about_the_weights_that_are_here(name: str) -> None:
+    about = [one for one in vectors.load() if one.input.get("model", {}).get("name") == name]
+    assert about
+    assert all(one.input["model"] == described(name) for one in about), "run: make vectors"
+
+
+@pytest.mark.spec("MOD-06")
+def test_draws_are_those_of_the_library_and_of_the_table_in_the_specification() -> None:
+    small = vector("sampling/draw-small").expected
+    assert (small["key"], small["bits"][1]) == ("0xc05e4abc9c41f1a1", "0x3e19893ee1982fd8")
+    assert small["uniform"][1] == 0.24257715020357350
+    assert small["normal"][1] * 0.4**0.5 == pytest.approx(-0.4400724654649444, abs=1e-13)
+    for one in vectors.load("sampling"):
+        if one.input["what"] != "initial_state":
+            continue
+        seed, position = int(one.input["state_seed"], 0), one.input["position"]
+        drawn = initial_noise(seed, [position], one.input["elements"])[0]
+        assert_near(drawn, torch.tensor(one.expected["normal"], dtype=torch.float64), 1e-13)
+        # Back from the draws to the numbers between 0 and 1: the distribution function of the cut normal.
+        within_cut = torch.erf(torch.tensor(3 / 2**0.5, dtype=torch.float64))
+        uniform = (torch.erf(drawn / 2**0.5) / within_cut + 1) / 2
+        assert_near(uniform, torch.tensor(one.expected["uniform"], dtype=torch.float64), 1e-13)
+
+
+@pytest.mark.spec("WFD-12", "AR-02", "DTV-08")
+@pytest.mark.parametrize("one", SCHEDULES, ids=[one.id for one in SCHEDULES])
+def test_ticks_follow_from_the_script_by_the_closed_forms(one: Vector) -> None:
+    problem, num_tokens = one.input, len(one.expected["token_ids"])
+    (start,) = from_jsonl(json.dumps(one.expected["events"][0]))
+    first = problem["prompt_length"]
+    verdicts = [
+        Accept(0, first + k) if verified == drafted else Reject(0, first + k, drafted, verified)
+        for k, (verified, drafted) in enumerate(zip(problem["verified"], problem["drafted"], strict=True))
+        if 0 < k < num_tokens
+    ]
+    commits = [Commit(0, first, 0)] * num_tokens
+    assert one.expected["counts"]["ticks"] == exact_ticks([start, *commits, *verdicts])
+
+
+def scripted(one: Vector) -> ScriptedModel:
+    """Gives a model that says what a vector's script says."""
+    problem = one.input
+
+    def table(prefix: tuple[int, ...], depth: int) -> list[float]:
+        script = problem["verified"] if depth == problem["recurrence_depth"] else problem["drafted"]
+        place = len(prefix) - problem["prompt_length"]
+        said = script[place] if 0 <= place < len(script) else 0
+        return [float(token == said) for token in range(VOCABULARY)]
+
+    return ScriptedModel(table=table, vocab_size=VOCABULARY, recurrence_depth=problem["recurrence_depth"])
+
+
+def answers_of(kind: type[Outsider], flag: str | None = None) -> list[dict[str, object]]:
+    """Lets an implementation that shares nothing with ours answer; it knows WFD alone, and no end of the context.
+
+    Args:
+        kind: The implementation.
+        flag: The flag of the vectors that it is asked for; None asks for all.
+    """
+    answers: list[dict[str, object]] = []
+    for one in SCHEDULES:
+        problem = one.input
+        foreign = problem["decoder"] != "wfd" or problem["context_length"] < 64 or problem["max_new_tokens"] == 0
+        if foreign or flag not in {None, one.flag}:
+            answers.append({"id": one.id, "skipped": "not in this engine"})
+            continue
+        report = kind(
+            scripted(one),
+            [1] * problem["prompt_length"],
+            draft_depth=problem["draft_depth"],
+            max_new_tokens=problem["max_new_tokens"],
+            stop_ids=problem["stop_ids"],
+        ).run()
+        counts = {name: value for name, value in report.counts.items() if value == value}  # noqa: PLR0124 - NaN
+        answers.append(
+            {
+                "id": one.id,
+                "token_ids": report.token_ids,
+                "finish_reason": report.finish_reason,
+                "events": [json.loads(line) for line in report.lines],
+                "counts": counts,
+            }
+        )
+    return answers
+
+
+@pytest.mark.parametrize("kind", gallery.RIGHT)
+def test_another_implementation_solves_every_schedule_that_it_knows(kind: type[Outsider]) -> None:
+    verdict = vectors.check(answers_of(kind))
+    assert verdict.verdict == "exact", str(verdict)
+    assert sum(one.outcome is Outcome.EXACT for one in verdict.vectors) >= 20
+
+
+@pytest.mark.parametrize(
+    "kind,flag,clause",
+    [
+        (gallery.RestartsOnePositionTooFar, "flush", "SMP-13"),
+        (gallery.OverlooksAStopIdInAWave, "stop", "SMP-14"),
+        (gallery.StopsAtADraftedStopId, "stop", "SMP-14"),
+        (gallery.AcceptsEveryDraft, "flush", "SMP-12"),
+        (gallery.KeepsTheYoungestLane, "flush", "SMP-13"),
+        (gallery.DraftsOneRecurrenceEarly, "schedule", "WFD-04"),
+        (gallery.RunsPastTheBudget, "limit", "SMP-14"),
+        (gallery.CallsAStopTheBudget, "stop", "SMP-14"),
+        (gallery.HoldsTheYoungestBack, "schedule", "WFD-03"),
+        (gallery.CountsFlushesNotLanes, "flush", "COST-04"),
+    ],
+)
+def test_a_wrong_implementation_fails_a_vector_whose_flag_says_why(
+    kind: type[Outsider], flag: str, clause: str
+) -> None:
+    failed = [one for one in vectors.check(answers_of(kind, flag)).vectors if one.outcome is Outcome.WRONG]
+    assert clause in {one.clause for one in failed}
+    assert all(FLAGS[flag] in str(one) for one in failed)
