@@ -61,8 +61,8 @@ spec: $(TEST) ## Model-check and prove the specification
 vectors: $(DEMO) ## Write the conformance vectors again, after a change of rules or weights
 	@OMP_NUM_THREADS=1 $(BIN)/python -m reference.oracle.vectors
 
-figures: $(TEST) ## Write the generated pages again: the walkthrough, the cost pages, the table of clauses
-	@$(BIN)/python docs/generate.py
+figures: $(TEST) ## Write the generated pages, pictures and traces again
+	@$(BIN)/python -m docs.generate
 	@$(BIN)/python docs/generate_cost.py
 	@$(BIN)/python -m spec.table
 

@@ -1,4 +1,3 @@
-# ruff: noqa: INP001 - a script, run and loaded by its path
 """Writes the pages on the cost model and their figures: docs/cost.md, cost-paper.md and cost-calibration.md.
 
 The text of the first two is in the files of the same name that end in .in; every number in them is put in here. The

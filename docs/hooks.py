@@ -5,8 +5,12 @@ turned to places on the site. Where the site does not show the file (source code
 link goes. A clause that is named anywhere, in a docstring too, becomes a link to where it is stated.
 """
 
+import io
+import json
 import os
 import re
+import sys
+from contextlib import redirect_stdout, suppress
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Final
 
@@ -31,8 +35,14 @@ _CODE_OR_LINK: Final = re.compile(
 _CLAUSE_START: Final = re.compile(r"^\*\*([A-Z]+-\d\d)\*\*", re.MULTILINE)
 """The id that opens a clause in spec/."""
 
+_CLAUSE_OPENING: Final = re.compile(r"^\*\*([A-Z]+-\d\d)\*\* (.*?)\.(?=\s)", re.MULTILINE | re.DOTALL)
+"""The id of a clause and its first sentence."""
+
 _CLAUSE_ID: Final = re.compile(r"\b[A-Z]+-\d\d\b")
 """An id that may be one of a clause, wherever it is mentioned."""
+
+_HELP: Final = re.compile(r"^<!-- wfd (.*?) ?--help -->$", re.MULTILINE)
+"""Where the page on the command line shows what a command says of itself."""
 
 _TAG: Final = re.compile(r"(</?(\w+)[^>]*>)")
 _LEFT_ALONE: Final = frozenset({"a", "code", "pre", "script", "strong", "style", "title"})
@@ -45,6 +55,16 @@ def clause_places(root: Path) -> dict[str, str]:
         identifier: f"spec/{page.stem}.html#{identifier.lower()}"
         for page in sorted((root / "spec").glob("*.md"))
         for identifier in _CLAUSE_START.findall(page.read_text(encoding="utf-8"))
+    }
+
+
+def clause_index(root: Path) -> dict[str, dict[str, str]]:
+    """Gives the place on the site and the first sentence of every clause, by its id."""
+    places = clause_places(root)
+    return {
+        identifier: {"place": places[identifier], "opening": " ".join(opening.replace("`", "").split())}
+        for page in sorted((root / "spec").glob("*.md"))
+        for identifier, opening in _CLAUSE_OPENING.findall(page.read_text(encoding="utf-8"))
     }
 
 
@@ -86,6 +106,25 @@ def site_paths(root: Path) -> dict[str, str]:
     return published
 
 
+def with_help(markdown: str, root: Path) -> str:
+    """Puts what `wfd ... --help` prints where a page asks for it."""
+    if not _HELP.search(markdown):
+        return markdown
+    sys.path.insert(0, str(root))
+    from reference.cli import main  # noqa: PLC0415 - only for this page
+
+    def said(asked: re.Match[str]) -> str:
+        written = io.StringIO()
+        before = os.environ.get("COLUMNS")
+        os.environ["COLUMNS"] = "74"  # argparse asks for the width of the terminal
+        with redirect_stdout(written), suppress(SystemExit):
+            main([*asked[1].split(), "--help"])
+        os.environ.pop("COLUMNS") if before is None else os.environ.update(COLUMNS=before)
+        return f"```text\n{written.getvalue().rstrip()}\n```"
+
+    return _HELP.sub(said, markdown)
+
+
 def with_site_links(markdown: str, source: str, published: dict[str, str]) -> str:
     """Turns the links of a page from places in the repository to places on the site; code is left alone.
 
@@ -108,24 +147,26 @@ def with_site_links(markdown: str, source: str, published: dict[str, str]) -> st
 
 
 def on_files(files: "Files", *, config: "MkDocsConfig") -> "Files":
-    """Adds the pages from outside docs/ to the site."""
+    """Adds the pages from outside docs/ to the site, and an index of the clauses."""
     from mkdocs.structure.files import File  # noqa: PLC0415 - see above
 
     root = _root(config)
     for source, place in site_paths(root).items():
         if not source.startswith("docs/"):
             files.append(File.generated(config, place, abs_src_path=str(root / source)))
+    # For scripts: what a clause says and where.
+    files.append(File.generated(config, "assets/clauses.json", content=json.dumps(clause_index(root))))
     return files
 
 
 def on_page_markdown(markdown: str, *, page: "Page", config: "MkDocsConfig", files: "Files") -> str:  # noqa: ARG001 - MkDocs's signature
-    """Turns the links of every page, and gives every clause an anchor."""
+    """Turns the links of every page, gives every clause an anchor, and shows what commands say of themselves."""
     root = _root(config)
     assert page.file.abs_src_path is not None
     source = Path(page.file.abs_src_path).relative_to(root).as_posix()
     if source.startswith("spec/"):
         markdown = _CLAUSE_START.sub(lambda start: f"{start[0]}{{ #{start[1].lower()} }}", markdown)
-    return with_site_links(markdown, source, site_paths(root))
+    return with_site_links(with_help(markdown, root), source, site_paths(root))
 
 
 def on_page_content(html: str, *, page: "Page", config: "MkDocsConfig", files: "Files") -> str:  # noqa: ARG001 - MkDocs's signature

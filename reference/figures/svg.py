@@ -29,6 +29,8 @@ text { font: 12px ui-monospace, SFMono-Regular, Menlo, Consolas, monospace; fill
 .flushed { fill: none; stroke: #b8477a; stroke-width: 1.5; }
 .old { fill-opacity: 0.35; stroke-opacity: 0.35; }
 .committed.old { fill-opacity: 1; }
+.read, .written { fill: none; stroke: #1f2328; stroke-width: 2; }
+.written { stroke-dasharray: 4 3; }
 text.on-drafting { fill: #1f2328; }
 text.on-verifying { fill: #ffffff; }
 text.on-committed { fill: #424a53; }
@@ -41,6 +43,7 @@ text.on-flushed { fill: #a03468; }
   .dot { fill: #4a515c; }
   .verifying { fill: #3a9bdc; stroke: #3a9bdc; }
   .committed { fill: #4a515c; stroke: #4a515c; }
+  .read, .written { stroke: #e6edf3; }
   .flushed { stroke: #e58bb6; }
   text.on-verifying { fill: #0b0e13; }
   text.on-committed { fill: #d5dbe3; }
@@ -113,23 +116,58 @@ def states(scenes: Sequence[Scene], labels: Labels, words: Words) -> str:
     parts: list[str] = []
     top, width = _EDGE, _LEGEND_WIDTH
     for scene in scenes:
-        depth = scene.snapshot.start.recurrence_depth
-        grid = _Grid(left=_EDGE + 72, top=top + 3 * _ROW, step=step)
-        tick, rows = scene.snapshot.tick, scene.snapshot.num_rows
-        head = f"Tick {tick}, {rows} row" + "s" * (rows != 1)
+        grid = _moment_grid(top, step)
         sentence = _sentence(scene.snapshot, labels)
-        parts.append(_text(_EDGE, top + 15, head, "head"))
-        parts.append(_note(_EDGE + 106, top + 15, sentence))
-        parts += _heads(grid, scene.columns, labels, row=-1)
-        for level in range(depth):
-            parts.append(_text(grid.left - 12, grid.baseline(level), f"depth {level + 1}", "words quiet end"))
-            for index, column in enumerate(scene.columns):
-                cell = column.cells(depth)[level]
-                parts += _box(grid, index, level, cell.mark, is_new=cell.is_new)
+        parts += _moment(grid, scene, labels, sentence)
         width = max(width, grid.x(len(scene.columns)), _EDGE + 106 + len(sentence) * 6.6)
-        top = grid.y(depth) + 18
+        top = grid.y(scene.snapshot.start.recurrence_depth) + 18
     parts += _legend(_EDGE, top)
     return _document(parts, width + _EDGE, top + _ROW + _EDGE, words)
+
+
+def reads(scene: Scene, labels: Labels, words: Words, *, reader: int) -> str:
+    """Draws a moment with what one lane's next recurrence reads, framed, and the cell that it writes, dashed (KV-03).
+
+    Args:
+        scene: The moment.
+        labels: Gives the text of a token.
+        words: What the picture says in words.
+        reader: Position of a lane that is in flight.
+
+    Returns:
+        An SVG document.
+    """
+    grid = _moment_grid(_EDGE, _step(scene.columns, labels))
+    level = next(column.depth for column in scene.columns if column.position == reader)
+    parts = [*_moment(grid, scene, labels, "")]
+    for index, column in enumerate(scene.columns):
+        if column.position <= reader:
+            kind = "written" if column.position == reader else "read"
+            place = f'x="{grid.x(index) - 1.5:.1f}" y="{grid.y(level) - 1.5:.1f}"'
+            size = f'width="{grid.step - 1:.1f}" height="{_CELL + 3:g}" rx="5"'
+            parts.append(f'<rect class="{kind}" {place} {size}/>')
+    bottom = grid.y(scene.snapshot.start.recurrence_depth) + 18
+    parts += _legend(_EDGE, bottom)
+    return _document(parts, max(_LEGEND_WIDTH, grid.x(len(scene.columns))) + _EDGE, bottom + _ROW + _EDGE, words)
+
+
+def _moment_grid(top: float, step: float) -> "_Grid":
+    return _Grid(left=_EDGE + 72, top=top + 3 * _ROW, step=step)
+
+
+def _moment(grid: "_Grid", scene: Scene, labels: Labels, sentence: str) -> Iterable[str]:
+    """Draws one moment below its headline."""
+    depth = scene.snapshot.start.recurrence_depth
+    tick, rows = scene.snapshot.tick, scene.snapshot.num_rows
+    line = grid.top - 3 * _ROW + 15
+    yield _text(_EDGE, line, f"Tick {tick}, {rows} row" + "s" * (rows != 1), "head")
+    yield _note(_EDGE + 106, line, sentence)
+    yield from _heads(grid, scene.columns, labels, row=-1)
+    for level in range(depth):
+        yield _text(grid.left - 12, grid.baseline(level), f"depth {level + 1}", "words quiet end")
+        for index, column in enumerate(scene.columns):
+            cell = column.cells(depth)[level]
+            yield from _box(grid, index, level, cell.mark, is_new=cell.is_new)
 
 
 @dataclass(frozen=True, slots=True)

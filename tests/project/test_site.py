@@ -3,6 +3,7 @@
 import ast
 import re
 import runpy
+import sys
 
 import pytest
 
@@ -81,3 +82,28 @@ def test_every_clause_has_a_place_on_the_site() -> None:
 def test_a_clause_that_is_mentioned_is_linked(written: str, shown: str) -> None:
     places = {"WFD-01": "spec/60-wfd.html#wfd-01"}
     assert HOOKS["with_clause_links"](written, "spec/50-dtv.html", places) == shown
+
+
+def test_scripts_learn_of_every_clause_where_it_is_and_how_it_opens() -> None:
+    index = HOOKS["clause_index"](REPOSITORY)
+    assert set(index) == set(STATED)
+    assert index["WFD-07"]["place"] == "spec/60-wfd.html#wfd-07"
+    assert index["WFD-07"]["opening"] == "Spacing"
+    assert index["SMP-05"]["opening"] == "The prompt is not empty"
+
+
+def test_what_a_command_says_of_itself_is_put_where_a_page_asks_for_it() -> None:
+    before = sys.path.copy()
+    shown = HOOKS["with_help"]("a\n<!-- wfd check trace --help -->\nb", REPOSITORY)
+    sys.path[:] = before
+    assert shown.startswith("a\n```text\nusage: wfd check trace ")
+    assert shown.endswith("\n```\nb")
+    assert HOOKS["with_help"]("<!-- another remark -->", REPOSITORY) == "<!-- another remark -->"
+
+
+def test_the_page_on_the_command_line_shows_every_command() -> None:
+    page = (REPOSITORY / "docs" / "cli.md").read_text(encoding="utf-8")
+    named = re.findall(r"^    (\w+) +\S", HOOKS["with_help"]("<!-- wfd --help -->", REPOSITORY), re.MULTILINE)
+    assert {"compare", "trace"} <= set(named)
+    for command in named:
+        assert f"<!-- wfd {command} " in page, f"docs/cli.md does not show `wfd {command}`"

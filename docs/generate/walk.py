@@ -1,37 +1,47 @@
-# ruff: noqa: INP001 - a script, run and loaded by its path
-"""Writes docs/walkthrough.md and its figures from a real run of the shipped tiny-ouro.
+"""The walk: docs/walkthrough.md, docs/walk/ and their figures, from real runs of the shipped tiny-ouro.
 
-The page's text is docs/walkthrough.md.in; every number, token and picture in it is put in here. Run it after a change
-of the weights, the text or the pictures: `python docs/generate.py`. A test holds that the page is up to date.
+The text of a page is the file of its name that ends in `.in`; every number, token and picture in it is put in here.
 """
 
-import sys
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import islice
 from pathlib import Path
 from string import Template
 from typing import Final
 
-from reference import ar, models, trace, wfd
+import torch
+
+from docs.generate import DOCS
+from reference import ar, dtv, models, trace, wfd
 from reference.cli.inputs import Texts
+from reference.cost.closed_forms import expected_ticks_per_token
 from reference.engine import Output
 from reference.figures import scenes, svg
-from reference.figures.grid import Labels, Mark, Outcome, Snapshot, Verdict, short, snapshots
+from reference.figures.grid import Column, Labels, Mark, Outcome, Snapshot, Verdict, short, snapshots
 from reference.models.protocol import LoopedModel
 from reference.models.shipped import default_prompts
 from reference.models.tokenizer import load_tokenizer
-from reference.schedule import Accept, Event, Reject
+from reference.oracle.tolerance import TOLERANCES
+from reference.schedule import Accept, Event, Lane, Reject, Start
 
-DOCS: Final = Path(__file__).parent
-"""Where the page is."""
 MODEL: Final = "tiny-ouro"
 """The model shown."""
 _DRAFT_DEPTH: Final = 1
 _OTHER_DEPTH: Final = 2
+_DRAFT_LENGTHS: Final = (2, 4, 8)
+_SHOWN_LENGTH: Final = 4
 _MAX_NEW_TOKENS: Final = 128
 _MOST_TICKS: Final = 14
+
+
+_RATES: Final = (0.6, 0.8, 0.9, 0.95, 0.99)
+_LENGTHS: Final = (1, 2, 4, 8, 16)
+"""What the table of expected ticks is about."""
+
+PAGES: Final = ("walkthrough", "walk/drafts", "walk/wavefront", "walk/counting", "walk/slots", "walk/lossless")
+"""The pages in their order."""
 
 
 class NoRunToShowError(RuntimeError):
@@ -56,6 +66,8 @@ class Story:
     """WFD."""
     other: Output
     """WFD at another draft depth."""
+    rounds: Mapping[int, Output]
+    """DtV, by draft length."""
 
     @cached_property
     def opening(self) -> tuple[Snapshot, ...]:
@@ -81,14 +93,6 @@ class Story:
         return any(one.num_rows == scenes.wavefront_width(one) for one in self.before)
 
 
-def main() -> None:
-    """Writes the page and its figures."""
-    for path, content in pages(find_story(), DOCS).items():
-        path.parent.mkdir(exist_ok=True)
-        path.write_text(content, encoding="utf-8")
-        sys.stdout.write(f"{path.relative_to(DOCS.parent)}\n")
-
-
 def find_story() -> Story:
     """Gives the first default prompt whose run shows everything.
 
@@ -99,7 +103,7 @@ def find_story() -> Story:
     for flavour, prompt in default_prompts().items():
         story = tell(model, texts, flavour, prompt)
         if story.tells_everything:
-            return story
+            return replace(story, rounds=_rounds(model, texts.ids(prompt)))
     message = f"within {_MOST_TICKS} ticks, on any of {', '.join(default_prompts())}"
     raise NoRunToShowError(message)
 
@@ -113,26 +117,49 @@ def tell(model: LoopedModel, texts: Texts, flavour: str, prompt: str) -> Story:
         for depth in (_DRAFT_DEPTH, _OTHER_DEPTH)
     )
     assert plain.token_ids == wave.token_ids == other.token_ids
-    return Story(flavour, prompt, texts.text(wave.token_ids), texts.label, plain, wave, other)
+    return Story(flavour, prompt, texts.text(wave.token_ids), texts.label, plain, wave, other, rounds={})
+
+
+def _rounds(model: LoopedModel, ids: Sequence[int]) -> Mapping[int, Output]:
+    return {
+        length: dtv.generate(model, ids, max_new_tokens=_MAX_NEW_TOKENS, draft_depth=_DRAFT_DEPTH, draft_length=length)
+        for length in _DRAFT_LENGTHS
+    }
 
 
 def pages(story: Story, docs: Path) -> Mapping[Path, str]:
     """Gives the content of every generated file."""
-    values = _values(story) | _alternatives(story)
-    text = Template((DOCS / "walkthrough.md.in").read_text(encoding="utf-8")).substitute(values)
-    note = "<!-- Written by docs/generate.py from walkthrough.md.in; change it there. -->\n\n"
-    return {docs / "walkthrough.md": note + text} | {
-        docs / "figures" / f"{name}.svg": figure for name, figure in _figures(story, values).items()
-    }
+    said = values(story)
+    texts = {docs / f"{name}.md": _page(name, said) for name in PAGES}
+    return texts | {docs / "figures" / f"{name}.svg": figure for name, figure in _figures(story, said).items()}
 
 
-def _figures(story: Story, values: Mapping[str, str]) -> dict[str, str]:
+def template(name: str) -> Template:
+    """Gives the text of a page with places for what is computed."""
+    return Template((DOCS / f"{name}.md.in").read_text(encoding="utf-8"))
+
+
+def _page(name: str, said: Mapping[str, str]) -> str:
+    note = f"<!-- Written by docs/generate from {Path(name).name}.md.in; change it there. -->\n\n"
+    return note + template(name).substitute(said)
+
+
+def values(story: Story) -> dict[str, str]:
+    """Gives all that the page says in numbers and tokens, by its name there."""
+    return _values(story) | _alternatives(story) | _drafting(story) | _slots(story)
+
+
+def _figures(story: Story, said: Mapping[str, str]) -> dict[str, str]:
     plain = tuple(islice(snapshots(story.plain.events), 3 * story.opening[0].start.recurrence_depth + 1))
     return {
-        "ar": svg.history(plain, story.labels, svg.Words("AR, tick by tick", values["ar_alt"])),
-        "wave": svg.states([_wave(story)], story.labels, svg.Words("The wavefront", values["wave_alt"])),
-        "flush": svg.states(_flush(story), story.labels, svg.Words("A flush", values["flush_alt"])),
-        "wfd": svg.history(story.opening, story.labels, svg.Words("WFD, tick by tick", values["history_alt"])),
+        "ar": svg.history(plain, story.labels, svg.Words("AR, tick by tick", said["ar_alt"])),
+        "dtv": svg.history(_first_rounds(story), story.labels, svg.Words("DtV, tick by tick", said["dtv_alt"])),
+        "reads": svg.reads(
+            _wave(story), story.labels, svg.Words("What a row reads", said["reads_alt"]), reader=_reader(story).position
+        ),
+        "wave": svg.states([_wave(story)], story.labels, svg.Words("The wavefront", said["wave_alt"])),
+        "flush": svg.states(_flush(story), story.labels, svg.Words("A flush", said["flush_alt"])),
+        "wfd": svg.history(story.opening, story.labels, svg.Words("WFD, tick by tick", said["history_alt"])),
     }
 
 
@@ -247,6 +274,82 @@ def _alternatives(story: Story) -> dict[str, str]:
     }
 
 
+def _first_rounds(story: Story) -> tuple[Snapshot, ...]:
+    """Gives the first ticks of the DtV run that is drawn: two rounds, or what there is of them."""
+    start = story.opening[0].start
+    length = 2 * (_SHOWN_LENGTH * start.draft_depth + start.recurrence_depth)
+    return tuple(islice(snapshots(story.rounds[_SHOWN_LENGTH].events), length + 1))
+
+
+def _drafting(story: Story) -> dict[str, str]:
+    """Gives what the pages say of DtV."""
+    start = story.opening[0].start
+    full, draft = start.recurrence_depth, start.draft_depth
+    round_length = _SHOWN_LENGTH * draft + full
+    return {
+        "dtv_length": str(_SHOWN_LENGTH),
+        "dtv_round": str(round_length),
+        "dtv_most": str(_SHOWN_LENGTH + 1),
+        "remaining": str(full - draft),
+        "dtv_runs": "\n".join(
+            f"| {length} | {out.counts.ticks} | {out.counts.accepted} | {out.counts.rejected} | {out.counts.flushed} |"
+            for length, out in story.rounds.items()
+        ),
+        "dilemma_table": "\n".join(_dilemma(start)),
+        "dtv_alt": (
+            f"A grid of positions and ticks. In each round of {round_length} ticks one position moves at a time until "
+            f"{_SHOWN_LENGTH + 1} have depth {draft}, then all of them move together to depth {full}."
+        ),
+    }
+
+
+def _dilemma(start: Start) -> Iterator[str]:
+    """Gives expected ticks per token as the lines of a table."""
+    yield "| α | " + " | ".join(f"γ = {length}" for length in _LENGTHS) + " | WFD |"  # noqa: RUF001 - the symbols of the pages
+    yield "| ---: |" + " ---: |" * (len(_LENGTHS) + 1)
+    for rate in _RATES:
+        ticks = [
+            expected_ticks_per_token(replace(start, decoder="dtv", draft_length=length), rate) for length in _LENGTHS
+        ]
+        shown = [f"**{one:.2f}**" if one == min(ticks) else f"{one:.2f}" for one in ticks]
+        yield f"| {rate} | " + " | ".join(shown) + f" | {expected_ticks_per_token(start, rate):.2f} |"
+
+
+def _reader(story: Story) -> Column:
+    """Gives the lane whose reads are shown: the youngest that has begun to climb."""
+    return next(column for column in reversed(_wave(story).columns) if column.mark is Mark.DRAFTING and column.depth)
+
+
+def _slots(story: Story) -> dict[str, str]:
+    """Gives what the pages say of slots and of margins."""
+    reader = _reader(story)
+    rejection, outcome = _rejection(story)
+    dropped = next(column.dropped for column in rejection.columns if column.position == outcome.position)
+    assert dropped is not None
+    positions = range(outcome.position, outcome.position + outcome.num_flushed)
+    return {
+        "reader_position": str(reader.position),
+        "reader_depth": str(reader.depth),
+        "reader_next": str(reader.depth + 1),
+        "flushed_positions": ", ".join(map(str, positions)),
+        "overwrites": "\n".join(_overwrites(rejection, dropped)),
+        "smallest_margin": f"{min(story.plain.margins):.2g}",
+        "tolerance": f"{2 * TOLERANCES[torch.float32]:g}",
+        "reads_alt": (
+            f"The grid after tick {_wave(story).snapshot.tick}. In row {reader.depth + 1} the cells of all positions "
+            f"before {reader.position} are framed and filled; its own, which is empty, is dashed."
+        ),
+    }
+
+
+def _overwrites(rejection: Snapshot, dropped: Lane) -> Iterator[str]:
+    """Gives what a lane that starts after a rejection finds in its cells, as the lines of a table."""
+    for recurrence in range(rejection.start.recurrence_depth):
+        written = rejection.tick - dropped.depth + recurrence + 1
+        old = f"the dropped lane's, of tick {written}" if recurrence < dropped.depth else "nothing"
+        yield f"| {rejection.tick + recurrence + 1} | {recurrence} | {old} |"
+
+
 def _rejection(story: Story) -> tuple[Snapshot, Outcome]:
     assert story.rejection is not None
     return story.rejection, next(one for one in story.rejection.outcomes if one.verdict is Verdict.REJECTED)
@@ -293,7 +396,3 @@ def _token(story: Story, token: int | None) -> str:
 
 def _counted(number: int, noun: str) -> str:
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
-
-
-if __name__ == "__main__":
-    main()
