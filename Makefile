@@ -63,7 +63,6 @@ vectors: $(DEMO) ## Write the conformance vectors again, after a change of rules
 
 figures: $(TEST) ## Write the generated pages, pictures and traces again
 	@$(BIN)/python -m docs.generate
-	@$(BIN)/python docs/generate_cost.py
 	@$(BIN)/python -m spec.table
 
 coverage: $(CHECK) ## Run the whole test suite and report branch coverage

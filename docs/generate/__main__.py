@@ -2,12 +2,18 @@
 
 import sys
 
-from docs.generate import DOCS, architecture, traces, walk
+from docs.generate import DOCS, architecture, cost, sharing, traces, walk
 
 
 def main() -> None:
     """Writes the files and names each."""
-    files = {**walk.pages(walk.find_story(), DOCS), **traces.files(DOCS), **architecture.files(DOCS)}
+    files = {
+        **walk.pages(walk.find_story(), DOCS),
+        **traces.files(DOCS),
+        **architecture.files(DOCS),
+        **cost.files(),
+        **sharing.files(),
+    }
     for path, content in files.items():
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(content, encoding="utf-8")

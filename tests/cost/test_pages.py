@@ -1,40 +1,37 @@
 """The pages on the cost model say what the code says today, and their worked example adds up by hand."""
 
-import runpy
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from string import Template
-from typing import Any
 
 import pytest
 
+from docs.generate import DOCS, cost
 from reference.cost import paper
-from tests.project.sources import REPOSITORY
-
-DOCS = REPOSITORY / "docs"
-GENERATE: Mapping[str, Any] = runpy.run_path(str(DOCS / "generate_cost.py"))
 
 
 def test_the_pages_are_up_to_date() -> None:
-    for path, content in GENERATE["pages"]().items():
-        assert path.read_text(encoding="utf-8") == content, "run: python docs/generate_cost.py"
+    for path, content in cost.pages().items():
+        assert path.read_text(encoding="utf-8") == content, "run: make figures"
 
 
 def test_the_figures_are_up_to_date_and_none_is_left_over() -> None:
-    figures = GENERATE["figures"]()
+    figures = cost.figures()
     assert set((DOCS / "cost-figures").iterdir()) == set(figures)
     for path, content in figures.items():
-        assert path.read_text(encoding="utf-8") == content, "run: python docs/generate_cost.py"
+        assert path.read_text(encoding="utf-8") == content, "run: make figures"
 
 
-@pytest.mark.parametrize("page,values", [("cost", "example"), ("cost-paper", "report")])
-def test_every_number_of_a_page_is_computed_and_every_computed_one_is_used(page: str, values: str) -> None:
+@pytest.mark.parametrize("page,values", [("cost", cost.example), ("cost-paper", cost.report)])
+def test_every_number_of_a_page_is_computed_and_every_computed_one_is_used(
+    page: str, values: Callable[[], Mapping[str, str]]
+) -> None:
     text = Template((DOCS / f"{page}.md.in").read_text(encoding="utf-8"))
-    assert set(text.get_identifiers()) == set(GENERATE[values]())
+    assert set(text.get_identifiers()) == set(values())
 
 
 def test_the_worked_example_adds_up_by_hand() -> None:
-    shown = GENERATE["example"]()
+    shown = cost.example()
     layer = 4 * 2048 * 2048 + 3 * 2048 * 5632
     assert float(shown["layer_million"]) == pytest.approx(layer / 1e6, abs=0.05)
     assert float(shown["recurrence_gb"]) == pytest.approx(48 * 2 * layer / 1e9, abs=0.01)
@@ -66,4 +63,4 @@ def test_the_worked_example_adds_up_by_hand() -> None:
 
 
 def test_a_page_without_a_measurement_says_so(tmp_path: Path) -> None:
-    assert "No measurement is committed yet." in GENERATE["calibration_page"](tmp_path / "missing.json")
+    assert "No measurement is committed yet." in cost.calibration_page(tmp_path / "missing.json")

@@ -1,12 +1,12 @@
 """The page on shared KV slots shows the figures that were measured, on the weights that are shipped."""
 
 import json
-import runpy
 from collections.abc import Mapping
 from typing import Any
 
 import pytest
 
+from docs.generate import sharing
 from reference import models
 from reference.bench.sharing import budgets, weights_digest
 from reference.models.protocol import LoopedModel
@@ -18,8 +18,8 @@ FIGURES: Mapping[str, Any] = json.loads((DOCS / "sharing.json").read_text(encodi
 
 
 def test_the_page_is_up_to_date() -> None:
-    page = runpy.run_path(str(DOCS / "sharing.py"))["page"]
-    assert (DOCS / "sharing.md").read_text(encoding="utf-8") == page(), "run: python docs/sharing.py"
+    for path, content in sharing.files().items():
+        assert path.read_text(encoding="utf-8") == content, "run: make figures"
 
 
 def test_the_figures_are_of_the_weights_that_are_shipped() -> None:

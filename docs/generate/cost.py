@@ -5,7 +5,6 @@ third shows a measurement, written down by `wfd cost calibrate --output docs/cos
 the pages are up to date.
 """
 
-import sys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -15,6 +14,7 @@ from typing import Final
 
 from matplotlib.figure import Figure
 
+from docs.generate import DOCS
 from reference.bench.calibrate import Calibration, read
 from reference.cost import analysis, decoding, paper, plots
 from reference.cost.latency import FUSED, RESEARCH, Setting
@@ -22,8 +22,6 @@ from reference.cost.memory import kv_bytes_per_position
 from reference.cost.shapes import Part
 from reference.cost.work import Call, Group, work_of
 
-DOCS: Final = Path(__file__).parent
-"""Where the pages are."""
 _ALPHA: Final = 0.92
 _OTHER_ALPHA: Final = 0.78
 _HIGH_ALPHA: Final = 0.97
@@ -31,12 +29,9 @@ _LONG: Final = 16_384
 _MS: Final = 1000.0
 
 
-def main() -> None:
-    """Writes the pages and their figures."""
-    for path, content in {**pages(), **figures()}.items():
-        path.parent.mkdir(exist_ok=True)
-        path.write_text(content, encoding="utf-8")
-        sys.stdout.write(f"{path.relative_to(DOCS.parent)}\n")
+def files() -> dict[Path, str]:
+    """Gives the content of the pages and of their figures."""
+    return {**pages(), **figures()}
 
 
 def pages() -> Mapping[Path, str]:
@@ -45,7 +40,7 @@ def pages() -> Mapping[Path, str]:
     for name, values in (("cost", example()), ("cost-paper", report())):
         text = Template((DOCS / f"{name}.md.in").read_text(encoding="utf-8")).substitute(values)
         written[DOCS / f"{name}.md"] = (
-            f"<!-- Written by docs/generate_cost.py from {name}.md.in; change it there. -->\n\n{text}"
+            f"<!-- Written by docs/generate/cost.py from {name}.md.in; change it there. -->\n\n{text}"
         )
     written[DOCS / "cost-calibration.md"] = calibration_page(DOCS / "cost-calibration.json")
     return written
@@ -189,7 +184,7 @@ def report() -> dict[str, str]:
 
 def calibration_page(path: Path) -> str:
     """Gives the page that sets measured calls beside predicted ones, or says that none were measured yet."""
-    note = "<!-- Written by docs/generate_cost.py; change it there. -->\n\n"
+    note = "<!-- Written by docs/generate/cost.py; change it there. -->\n\n"
     title = (
         "# How far off is the model on a CPU?\n\n"
         "A roofline and a launch overhead, measured on one machine, against recurrent calls measured on it. The model "
@@ -303,7 +298,3 @@ def _known(number: int | None) -> str:
 
 def _percent(share: float) -> str:
     return f"{100 * share:.0f}"
-
-
-if __name__ == "__main__":
-    main()

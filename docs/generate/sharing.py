@@ -1,28 +1,24 @@
-# ruff: noqa: INP001 - a script, run and loaded by its path
 """Writes docs/sharing.md from the figures in docs/sharing.json, which `wfd bench sharing` measures.
 
-The page's text is docs/sharing.md.in. Run `python docs/sharing.py` after a change of either; a test holds that the page
-is up to date.
+The page's text is docs/sharing.md.in.
 """
 
 import json
-import sys
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from string import Template
 from typing import Any, Final
 
-DOCS: Final = Path(__file__).parent
-"""Where the page is."""
+from docs.generate import DOCS
+
 _NAMES: Final = {"ar": "AR", "dtv": "DtV", "wfd": "WFD"}
 
 Row = Mapping[str, Any]  # a row of the JSON file: numbers, texts and lists by name
 
 
-def main() -> None:
-    """Writes the page."""
-    (DOCS / "sharing.md").write_text(page(), encoding="utf-8")
-    sys.stdout.write("docs/sharing.md\n")
+def files() -> dict[Path, str]:
+    """Gives the content of the page."""
+    return {DOCS / "sharing.md": page()}
 
 
 def page() -> str:
@@ -37,7 +33,7 @@ def page() -> str:
         "ticks_intro": _introduction(timed),
         "ticks": "\n".join((*_ticks(timed), "")),
     }
-    note = "<!-- Written by docs/sharing.py from sharing.md.in and sharing.json; change it there. -->\n\n"
+    note = "<!-- Written by docs/generate/sharing.py from sharing.md.in and sharing.json; change it there. -->\n\n"
     return note + Template((DOCS / "sharing.md.in").read_text(encoding="utf-8")).substitute(values)
 
 
@@ -124,7 +120,3 @@ def _ticks(rows: Sequence[Row]) -> Iterator[str]:
             f"| {row['model']}, d = {row['draft_depth']} | {row['context']} | {row['rows']} | {row['kv_slots']} | "
             f"{row['kv_bytes_read'] / 1e6:.1f} | {row['bytes_of_own']:.2f} | {row['time_of_own']:.2f} |"
         )
-
-
-if __name__ == "__main__":
-    main()
