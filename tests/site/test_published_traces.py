@@ -1,8 +1,6 @@
 """The traces that the stepper plays are those that the shipped models give today."""
 
 import json
-from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -18,18 +16,13 @@ MOST_BYTES = 300_000
 """What all traces together may weigh: each text is loaded when it is chosen."""
 
 
-@pytest.fixture(scope="module")
-def written() -> Mapping[Path, str]:
-    """What the generator would write."""
-    return files(DOCS)
-
-
 def runs(file: str) -> list[list[dict[str, Any]]]:
     read: list[list[dict[str, Any]]] = json.loads((FOLDER / file).read_text(encoding="utf-8"))["runs"]
     return read
 
 
-def test_the_traces_are_up_to_date_and_none_is_left_over(written: Mapping[Path, str]) -> None:
+def test_the_traces_are_up_to_date_and_none_is_left_over() -> None:
+    written = files(DOCS)
     for path, content in written.items():
         assert path.read_text(encoding="utf-8") == content, "run: make figures"
     assert set(FOLDER.iterdir()) == set(written)
