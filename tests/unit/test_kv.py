@@ -96,7 +96,12 @@ def test_rows_that_share_slots_in_any_way_attend_as_a_plain_dict_of_cells_does(
 ) -> None:
     """Two layers with slots of their own or in common; the dict knows steps only by the slot they are written to."""
     steps = 2 * layout.recurrence_depth
-    by_step = tuple(data.draw(st.lists(st.integers(0, steps - 1), min_size=steps, max_size=steps), label="slots"))
+    slots = st.integers(0, layout.recurrence_depth - 1)
+    if data.draw(st.booleans(), label="layers have slots of their own"):
+        turns = data.draw(st.lists(slots, min_size=layout.recurrence_depth, max_size=layout.recurrence_depth))
+        by_step = tuple(2 * slot + layer for slot in turns for layer in range(2))
+    else:
+        by_step = tuple(data.draw(st.lists(slots, min_size=steps, max_size=steps), label="slots"))
     numbers = {slot: number for number, slot in enumerate(dict.fromkeys(by_step))}
     sharing = SlotMap(2, tuple(numbers[slot] for slot in by_step))
     cache = KVCache(
@@ -121,6 +126,28 @@ def test_rows_that_share_slots_in_any_way_attend_as_a_plain_dict_of_cells_does(
             slots = tuple(sharing.by_step[2 * recurrence + layer] for recurrence in call.recurrences)
             expected = plain.attend(Call(call.positions, slots), query, key, value, scale=0.7)
             torch.testing.assert_close(attended, expected, rtol=0, atol=1e-12)
+
+
+@pytest.mark.spec("SHR-02", "SHR-05")
+def test_rows_in_several_shared_slots_write_the_cells_of_their_own_layer() -> None:
+    cache = KVCache(
+        SHAPES,
+        recurrence_depth=3,
+        num_positions=8,
+        dtype=torch.float64,
+        device=CPU,
+        sharing=SlotMap(2, (0, 1, 2, 3, 0, 1)),
+    )
+    rows = cache.rows(Part.RECURRENT, [0, 1], [1, 0])
+    for layer in range(2):
+        cell = torch.full((2, 2, 3), layer + 1.0, dtype=torch.float64)
+        rows.attend(layer, cell, cell, -cell, scale=1.0)
+    for position, recurrences in ((0, (1,)), (1, (0, 2))):  # recurrences 0 and 2 share a slot
+        for recurrence in recurrences:
+            keys, values = cache.cells(Part.RECURRENT, slice(position, position + 1), recurrence=recurrence)
+            for layer in range(2):
+                assert bool((keys[layer] == layer + 1).all())
+                assert bool((values[layer] == -layer - 1).all())
 
 
 def every_cell(cache: KVCache) -> dict[tuple[Part, int, int, int], tuple[Tensor, Tensor]]:
