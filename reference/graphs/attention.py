@@ -1,11 +1,11 @@
 """Attention of a fixed number of rows over cells of which the device knows how many are occupied.
 
 Two ways to the same numbers. *Masked*: `scaled_dot_product_attention` over all cells with a bias; runs everywhere and
-in every type, but reads cells that are not occupied too. *Varlen*: the flash kernel inside PyTorch, with lengths as data on
-the device; reads occupied cells alone; CUDA in 16-bit types.
+in every type, but reads cells that are not occupied too. *Varlen*: the flash kernel inside PyTorch, with lengths as data
+on the device; reads occupied cells alone; CUDA in 16-bit types.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 import torch
@@ -95,7 +95,7 @@ def has_varlen(query: Queries) -> bool:
     return query.device.type == "cuda" and query.dtype in {torch.bfloat16, torch.float16} and query.shape[-1] % 8 == 0
 
 
-def varlen(  # noqa: PLR0913 - what the kernel needs to know
+def varlen(
     query: Queries,
     keys: Float[Tensor, "slots cells kv_heads head_dim"],
     values: Float[Tensor, "slots cells kv_heads head_dim"],
@@ -106,8 +106,8 @@ def varlen(  # noqa: PLR0913 - what the kernel needs to know
 ) -> Attended:
     """Attends over occupied cells only; where they are and how many is read by the kernel, on the device.
 
-    Rows that read one slot and are neighbours are one sequence, in which the last row sees all cells and each row before
-    it one less, so a byte of the slot is read once for all of them. Otherwise every row is a sequence of its own.
+    Rows that read one slot and are neighbours are one sequence, in which the last row sees all cells and each row
+    before it one less, so a byte of the slot is read once for all. Otherwise every row is a sequence of its own.
 
     Args:
         query: The rows.
@@ -119,7 +119,7 @@ def varlen(  # noqa: PLR0913 - what the kernel needs to know
         lengths: Cells that the last row of each sequence sees.
     """
     sequences, num_rows = lengths.shape[0], query.shape[0]
-    output = torch.ops.aten._flash_attention_forward(  # noqa: SLF001 - no public function takes lengths in torch 2.6
+    output = flash_forward()(
         query,
         keys.flatten(0, 1),
         values.flatten(0, 1),
@@ -133,3 +133,9 @@ def varlen(  # noqa: PLR0913 - what the kernel needs to know
         seqused_k=lengths,
     )[0]
     return output.reshape(num_rows, -1)
+
+
+def flash_forward() -> Callable[..., tuple[Tensor, ...]]:
+    """Gives the flash kernel; not a public function, since none took lengths in torch 2.6."""
+    kernel: Callable[..., tuple[Tensor, ...]] = torch.ops.aten._flash_attention_forward  # noqa: SLF001 - see above
+    return kernel

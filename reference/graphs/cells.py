@@ -1,8 +1,8 @@
 """KV cells at fixed addresses, and the rows of a call whose shapes and slots never change.
 
-A captured step may not ask the host where a lane stands. So a row's *slot* is fixed when the step is built (the row of a
-lane that is `r` recurrences old uses the slot of recurrence `r`), and its *position* is a number on the device: it says
-where to write and which cells to see. A row without a lane computes like the others, but writes to a scratch cell
+A captured step may not ask the host where a lane stands. So a row's *slot* is fixed when the step is built (the row of
+a lane that is `r` recurrences old uses the slot of recurrence `r`), and its *position* is a number on the device: it
+says where to write and which cells to see. A row without a lane computes like the others, but writes to a scratch cell
 that nobody ever reads, and sees position 0 alone.
 """
 

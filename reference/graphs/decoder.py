@@ -43,7 +43,7 @@ class StaticOutput:
 class StaticDecoder:
     """One decoder on one model, with every buffer allocated and every graph captured."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - each is a choice of the caller, by name
         self,
         model: LoopedModel,
         *,
@@ -173,7 +173,7 @@ class StaticDecoder:
         )
 
 
-def generate(
+def generate(  # noqa: PLR0913 - each is a choice of the caller, by name
     model: LoopedModel,
     prompt_ids: PromptIds,
     *,
@@ -202,9 +202,7 @@ def generate(
         ParameterError: If an argument breaks a rule; before any computation.
     """
     prompt = token_ids_of("prompt_ids", prompt_ids, model, clause="SMP-07")
-    limits = Stopping(
-        prompt_length=len(prompt), max_new_tokens=max_new_tokens, context_length=model.context_length
-    )
+    limits = Stopping(prompt_length=len(prompt), max_new_tokens=max_new_tokens, context_length=model.context_length)
     static = StaticDecoder(
         model,
         decoder=decoder,
@@ -237,7 +235,7 @@ def _draft_depth(decoder: str, draft_depth: int | None, recurrence_depth: int) -
     return draft_depth
 
 
-def _step(
+def _step(  # noqa: PLR0913 - passed through
     model: LoopedModel,
     decoder: str,
     *,

@@ -1,17 +1,17 @@
-"""What a captured step tells the host: a ring of committed tokens and a few totals; and what the host told it: the limits.
+"""What a captured step tells the host, a ring of committed tokens and a few totals, and the limits it was given.
 
 Everything here is a number on the device, at a fixed address. The step adds to it; the host copies it out now and then.
 """
 
 from collections.abc import Mapping
 from enum import IntEnum
-from typing import Final
+from typing import Final, TypeAlias
 
 import torch
 from jaxtyping import Bool, Int
 from torch import Tensor, nn
 
-from reference.axes import TokenIds
+from reference.axes import Positions, TokenIds
 
 EOS: Final = 1
 """What `Field.FINISH` says once a stop id was committed."""
@@ -44,7 +44,12 @@ class Field(IntEnum):
     """Readouts with a NaN among their logits."""
 
 
-Flags = Bool[Tensor, " rows"]
+Flags: TypeAlias = Bool[Tensor, " rows"]
+"""A yes or no per row."""
+Flag: TypeAlias = Bool[Tensor, "1"]
+"""One yes or no; one axis, since indices want one."""
+Number: TypeAlias = Int[Tensor, "1"]
+"""One token id, position or count."""
 
 
 class Ledger(nn.Module):
@@ -82,13 +87,13 @@ class Ledger(nn.Module):
         self.is_stop.zero_()
         self.is_stop.index_fill_(0, stop_ids, 1)
 
-    def may_inject(self, positions: Tensor) -> Flags:
-        """Tells whether predictions made at `positions` could still be committed (SMP-15)."""
-        return positions + 1 < self.end
+    def may_inject(self, position: Number) -> Flag:
+        """Tells whether a prediction made at `position` could still be committed (SMP-15)."""
+        return position + 1 < self.end
 
-    def finish_code(self, frontier: Tensor, tokens: TokenIds) -> Tensor:
-        """Gives `EOS`, `END` or 0 for tokens that raise the frontier to `frontier` (SMP-14)."""
-        at_end = torch.where(frontier == self.end, END, 0)
+    def finish_code(self, frontiers: Positions, tokens: TokenIds) -> Positions:
+        """Gives `EOS`, `END` or 0 for tokens that raise the frontier to `frontiers` (SMP-14)."""
+        at_end = torch.where(frontiers == self.end, END, 0)
         return torch.where(self.is_stop.index_select(0, tokens), EOS, at_end)
 
     def commit(self, tokens: TokenIds, committed: Flags) -> None:

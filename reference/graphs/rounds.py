@@ -1,8 +1,8 @@
 """DtV as two captured steps: one draft, and the verification of a round.
 
 A round is `gamma + 1` executions of the draft step and one of the verification step. Row k of the buffers is the k-th
-source of the round; the draft step finds its row by a number on the device. In a last round with fewer drafts, and after
-the end, the surplus executions have no lane and change nothing. Compare `reference.dtv`.
+source of the round; the draft step finds its row by a number on the device. In a last round with fewer drafts, and
+after the end, the surplus executions have no lane and change nothing. Compare `reference.dtv`.
 """
 
 from collections.abc import Callable
@@ -10,9 +10,8 @@ from collections.abc import Callable
 import torch
 from torch import Tensor, nn
 
-from reference.axes import TokenIds
 from reference.graphs.cells import Call
-from reference.graphs.ledger import Field, Flags
+from reference.graphs.ledger import Field, Flag, Number
 from reference.graphs.step import Step
 from reference.models.protocol import LoopedModel
 from reference.provenance import Part
@@ -21,7 +20,7 @@ from reference.provenance import Part
 class Rounds(Step):
     """The fixed buffers of a round; `draft` and `verify` are what two graphs capture."""
 
-    def __init__(  # noqa: PLR0913 - what a step is built for
+    def __init__(
         self,
         model: LoopedModel,
         *,
@@ -60,7 +59,7 @@ class Rounds(Step):
         self.register_buffer("source", torch.zeros(1, dtype=torch.int64, device=model.device))
         self.register_buffer("row_numbers", torch.arange(num_rows, device=model.device))
 
-    def begin(self, token: TokenIds, position: Tensor) -> None:
+    def begin(self, token: Number, position: Number) -> None:
         """Starts the first round, after a prefill; outside the captured steps."""
         self._restart(token, position, torch.ones_like(self.active[:1]))
 
@@ -142,7 +141,7 @@ class Rounds(Step):
         )
         self._restart(verified.index_select(0, row), positions.index_select(0, row) + 1, injects)
 
-    def _restart(self, token: TokenIds, position: Tensor, injects: Flags) -> None:
+    def _restart(self, token: Number, position: Number, injects: Flag) -> None:
         """Starts a round with one lane in the first row, or leaves no lane at all."""
         state, injected_input = self.start(token, position, injects)
         self.states[:1].copy_(state)

@@ -24,8 +24,8 @@ class Look:
 class Watcher:
     """Copies the ledger out without making the device wait.
 
-    A copy is queued behind the work whose result it takes. The host waits for a copy, never the device for the host: with
-    `ahead` = 1 there is always one more batch of work queued behind the copy that the host waits for.
+    A copy is queued behind the work whose result it takes. The host waits for a copy, never the device for the host:
+    with `ahead` = 1 there is always one more batch of work queued behind the copy that the host waits for.
     """
 
     def __init__(self, ledger: Ledger, *, ahead: int) -> None:

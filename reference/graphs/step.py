@@ -5,7 +5,7 @@ from torch import Tensor, nn
 
 from reference.axes import Hidden, Positions, TokenIds
 from reference.graphs.cells import Call, Cells, PromptRows
-from reference.graphs.ledger import Field, Flags, Ledger
+from reference.graphs.ledger import Field, Flag, Flags, Ledger, Number
 from reference.models.protocol import LoopedModel
 from reference.provenance import Part
 
@@ -17,7 +17,7 @@ class Step(nn.Module):
     in place; what is read and written is the same memory at every execution.
     """
 
-    def __init__(  # noqa: PLR0913 - what a step is built for
+    def __init__(
         self,
         model: LoopedModel,
         *,
@@ -70,7 +70,7 @@ class Step(nn.Module):
         self.ledger.add({Field.NANS: (due & best.isnan()).sum(0, keepdim=True)})  # `max` lets every NaN win
         return tokens
 
-    def start(self, token: TokenIds, position: Positions, is_wanted: Flags) -> tuple[Hidden, Hidden]:
+    def start(self, token: Number, position: Number, is_wanted: Flag) -> tuple[Hidden, Hidden]:
         """Runs the prelude on one token; gives its state at depth 0 and its injected input."""
         places = self.cells.places(position, is_wanted)
         injected_input = self.model.prelude(token, self.prelude.rows(self.cells, places))

@@ -16,11 +16,11 @@ steps are the same.
 """
 
 import torch
-from torch import Tensor, nn
+from torch import nn
 
-from reference.axes import Hidden, TokenIds
+from reference.axes import Hidden
 from reference.graphs.cells import Call
-from reference.graphs.ledger import Field
+from reference.graphs.ledger import Field, Flag, Flags, Number
 from reference.graphs.step import Step
 from reference.models.protocol import LoopedModel
 from reference.provenance import Part
@@ -32,7 +32,7 @@ class Wavefront(Step):
     most_commits = 1
     """Tokens that one execution can commit."""
 
-    def __init__(  # noqa: PLR0913 - what a step is built for
+    def __init__(
         self,
         model: LoopedModel,
         *,
@@ -66,7 +66,7 @@ class Wavefront(Step):
         """The calls that decode, to be repeated."""
         return (self,)
 
-    def begin(self, token: TokenIds, position: Tensor) -> None:
+    def begin(self, token: Number, position: Number) -> None:
         """Starts the first lane, after a prefill; outside the captured step."""
         none = torch.zeros_like(self.active)
         self.positions.copy_(torch.arange(1 - len(none), 1, device=none.device) + position)
@@ -74,7 +74,7 @@ class Wavefront(Step):
 
     def forward(self) -> None:
         """Runs one macro step."""
-        positions, active, end = self.positions, self.active, self.ledger.end
+        positions, active = self.positions, self.active
 
         # 1. Advance: d ticks of all rows.
         places = self.cells.places(positions, active)
@@ -88,9 +88,7 @@ class Wavefront(Step):
         drafts = active[-1:] & self.ledger.may_inject(positions[-1:] + 1)
         if len(active) > 1:
             ends = torch.stack((positions[0], positions[-1]))
-            tokens = self.read_out(
-                self.coda, torch.cat((states[:1], states[-1:])), ends, torch.cat((verifies, drafts))
-            )
+            tokens = self.read_out(self.coda, torch.cat((states[:1], states[-1:])), ends, torch.cat((verifies, drafts)))
         else:
             drafts = torch.zeros_like(drafts)
             tokens = self.read_out(self.coda, states, positions, verifies)
@@ -131,7 +129,7 @@ class Wavefront(Step):
             injects=corrects | extends,
         )
 
-    def _shift(self, states: Hidden, *, survives: Tensor, token: TokenIds, position: Tensor, injects: Tensor) -> None:
+    def _shift(self, states: Hidden, *, survives: Flags, token: Number, position: Number, injects: Flag) -> None:
         """Moves every lane up by one row; the freed row takes a new lane, if there is one."""
         state, injected_input = self.start(token, position, injects)
         self.states.copy_(torch.cat((states[1:], state)))
