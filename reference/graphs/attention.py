@@ -1,8 +1,8 @@
 """Attention of a fixed number of rows over cells of which the device knows how many are occupied.
 
 Two ways to the same numbers. *Masked*: `scaled_dot_product_attention` over all cells with a bias; runs everywhere and
-in every type, but reads cells that are not occupied too. *Varlen*: the flash kernel inside PyTorch, with lengths as data
-on the device; reads occupied cells alone; CUDA in 16-bit types.
+in every type, but reads cells that are not occupied too. *Varlen*: the flash kernel inside PyTorch, with lengths as
+data on the device; reads occupied cells alone; CUDA in 16-bit types.
 """
 
 from collections.abc import Callable, Mapping

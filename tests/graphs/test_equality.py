@@ -103,6 +103,7 @@ class SharedCells(KVCache):
     """The eager cells with fewer slots: recurrence r uses slot `r mod 2`. The prompt is one call a recurrence."""
 
     def __init__(self, *args: object, **kwargs: object) -> None:
+        """Takes the arguments of the cells."""
         super().__init__(*args, **kwargs)  # type: ignore[arg-type] - passed through as they are
         self._slot_of_recurrence = tuple(recurrence % 2 for recurrence in range(self.recurrence_depth))
 
