@@ -114,7 +114,7 @@ class Rounds(Step):
         finish = self.ledger.finish_code(self.ledger.frontier + self.row_numbers + 1, verified)
         behind = torch.cat((active[1:], torch.zeros_like(active[:1])))
         drafts = torch.cat((self.tokens[1:], self.tokens[:1]))
-        is_right = behind & self.matches(drafts, verified)
+        is_right = behind & self.matches(drafts, verified, positions + 1)
         goes_on = is_right & (finish == 0)
         reached = torch.cat((active[:1], active[:1] & goes_on[:-1].cumprod(0).bool()))
         rejects = reached & behind & ~is_right

@@ -89,6 +89,7 @@ class Step(nn.Module):
         hidden = self.model.coda(states, PromptRows(self.cells, Part.CODA, length=length))
         return self.model.head(hidden[-1:])
 
-    def matches(self, drafts: TokenIds, verified: TokenIds) -> Flags:
-        """Judges drafts by the full-depth tokens for the same positions. A benchmark puts its own verdicts here."""
+    def matches(self, drafts: TokenIds, verified: TokenIds, positions: Positions) -> Flags:
+        """Judges the drafts at `positions` by the full-depth tokens. A benchmark puts its own verdicts here."""
+        del positions
         return drafts == verified

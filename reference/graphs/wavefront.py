@@ -98,7 +98,7 @@ class Wavefront(Step):
         frontier = self.ledger.frontier.clone()
         self.ledger.commit(verified, verifies)
         behind = verifies & active[1:2] if len(active) > 1 else torch.zeros_like(verifies)
-        is_right = self.matches(self.tokens[1:2], verified) if len(active) > 1 else behind
+        is_right = self.matches(self.tokens[1:2], verified, positions[1:2]) if len(active) > 1 else behind
         accepts, rejects = behind & is_right, behind & ~is_right
 
         # 5. Stop: a stop id was committed, or the frontier is at the end.

@@ -70,7 +70,7 @@ def eager(
 def static(
     model: LoopedModel, decoder: str, *, depth: int, draft_depth: int, draft_length: int = 3, **options: object
 ) -> StaticDecoder:
-    """Builds a static decoder with room for 40 positions."""
+    """Builds a static decoder with room for 40 positions; the host looks often, so that little runs after the end."""
     return StaticDecoder(
         model,
         decoder=decoder,
@@ -78,7 +78,7 @@ def static(
         recurrence_depth=depth,
         draft_depth=None if decoder == "ar" else draft_depth,
         draft_length=draft_length,
-        **options,  # type: ignore[arg-type] - passed through as they are
+        **({"looks_every": 2} | options),  # type: ignore[arg-type] - passed through as they are
     )
 
 
