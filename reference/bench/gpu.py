@@ -130,7 +130,7 @@ TOY: Final = Size(
     acceptance=MappingProxyType({"toy Ouro": 0.9, "toy Huginn": 0.9}),
     contexts=(16,),
     shared=MappingProxyType({"toy Ouro": 1, "toy Huginn": 1}),
-    tokens=8,
+    tokens=4,
 )
 """Shapes that a CPU runs in seconds: they show that the script works, and nothing about speed."""
 
@@ -307,7 +307,7 @@ class Bench:
     ) -> tuple[tuple[int, ...], float]:
         """Executes as many cycles as could commit `tokens`; gives the totals and the seconds that they took.
 
-        The end is out of reach, so that no cycle is idle, and the first cycles, in which a wavefront fills, come before:
+        The end is out of reach, so that no cycle is idle. The first cycles, in which a wavefront fills, come before:
         what is measured is the steady state, flushes included.
         """
         step.draw(plan.acceptance, torch.Generator().manual_seed(0))
@@ -379,7 +379,7 @@ class Bench:
         read_slots = totals[Field.LANE_TICKS] if plan.slots == step.recurrence_depth else totals[Field.TICKS]
         if plan.decoder == "dtv":  # the rows of a verification are all in one slot
             read_slots = totals[Field.TICKS]
-        return (
+        return float(
             totals[Field.TICKS] * weights["recurrent"]
             + totals[Field.READOUT_CALLS] * (weights["coda"] + weights["head"] + shapes.coda_layers * cells)
             + totals[Field.PRELUDE_CALLS] * (weights["prelude"] + shapes.prelude_layers * cells)

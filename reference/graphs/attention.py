@@ -85,8 +85,8 @@ def masked(
 
 def causal(query: Queries, key: KeysOrValues, value: KeysOrValues, scale: float) -> Attended:
     """Attends a prompt to itself."""
-    shaped = (x.transpose(0, 1).unsqueeze(0) for x in (query, key, value))
-    attended = F.scaled_dot_product_attention(*shaped, is_causal=True, scale=scale, enable_gqa=True)
+    queries, keys, values = (x.transpose(0, 1).unsqueeze(0) for x in (query, key, value))
+    attended = F.scaled_dot_product_attention(queries, keys, values, is_causal=True, scale=scale, enable_gqa=True)
     return attended.squeeze(0).transpose(0, 1).reshape(query.shape[0], -1)
 
 

@@ -22,7 +22,7 @@ def captured(step: Callable[[], object], device: torch.device) -> Callable[[], o
         return torch.no_grad()(step)
     with torch.cuda.device(device), torch.no_grad():
         # Warm-up belongs on a stream of its own (see "CUDA Graphs" in PyTorch's notes on CUDA semantics).
-        stream = torch.cuda.Stream()
+        stream = torch.cuda.Stream()  # type: ignore[no-untyped-call]  # torch has no types for it
         stream.wait_stream(torch.cuda.current_stream())
         with torch.cuda.stream(stream):
             for _ in range(_WARM_UPS):

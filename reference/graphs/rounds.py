@@ -64,7 +64,7 @@ class Rounds(Step):
         self._restart(token, position, torch.ones_like(self.active[:1]))
 
     @property
-    def cycle(self) -> tuple[Callable[[], None], ...]:
+    def cycle(self) -> tuple[Callable[[], object], ...]:
         """The calls that decode, to be repeated: one round."""
         return (*(self.draft,) * (self.most_drafts + 1), self.verify)
 

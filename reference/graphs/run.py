@@ -45,7 +45,7 @@ class Watcher:
         copy[num_totals:].copy_(ledger.ring, non_blocking=True)
         event = None
         if self._on_gpu:
-            event = torch.cuda.Event()
+            event = torch.cuda.Event()  # type: ignore[no-untyped-call]  # torch has no types for it
             event.record()
         self._under_way.append((copy, event))
         if len(self._under_way) <= self._ahead:

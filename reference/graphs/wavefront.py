@@ -15,6 +15,8 @@ positions, and what they carry is data. AR is the wavefront of one row, d = T. C
 steps are the same.
 """
 
+from collections.abc import Callable
+
 import torch
 from torch import nn
 
@@ -62,7 +64,7 @@ class Wavefront(Step):
         )
 
     @property
-    def cycle(self) -> tuple["Wavefront"]:
+    def cycle(self) -> tuple[Callable[[], object], ...]:
         """The calls that decode, to be repeated."""
         return (self,)
 

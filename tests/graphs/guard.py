@@ -31,7 +31,7 @@ INDEXING: Final = frozenset({"index", "index_put", "index_put_", "_index_put_imp
 """Operations that turn a mask among their indices into positions, as many as the data say."""
 
 
-class CaptureGuard(TorchDispatchMode):
+class CaptureGuard(TorchDispatchMode):  # type: ignore[no-untyped-call]  # torch has no types for its modes
     """Raises on what cannot be captured, and keeps the list of operations."""
 
     def __init__(self, device: torch.device) -> None:
@@ -40,7 +40,7 @@ class CaptureGuard(TorchDispatchMode):
         Args:
             device: Where all tensors must be. On the meta device this shows that nothing is copied from the host.
         """
-        super().__init__()
+        super().__init__()  # type: ignore[no-untyped-call]  # as above
         self.device = device
         self.operations: list[str] = []
 
@@ -56,9 +56,8 @@ class CaptureGuard(TorchDispatchMode):
         name = func.overloadpacket.__name__
         if name in HOST_READS | SIZES_FROM_DATA | FROM_THE_HOST or (name == "repeat_interleave" and len(args) == 1):
             raise NotCapturableError(str(func))
-        if name in INDEXING and any(
-            isinstance(index, Tensor) and index.dtype in {torch.bool, torch.uint8} for index in args[1]
-        ):
+        indices = tree_flatten(args[1])[0] if name in INDEXING else []
+        if any(isinstance(index, Tensor) and index.dtype in {torch.bool, torch.uint8} for index in indices):
             message = f"{func} with a mask"
             raise NotCapturableError(message)
         result = func(*args, **(kwargs or {}))
@@ -81,4 +80,5 @@ def operations_of(step: Callable[[], object], device: torch.device) -> list[str]
     """Runs a step once under guard."""
     with torch.no_grad(), CaptureGuard(device) as guard:
         step()
-    return guard.operations
+    operations: list[str] = guard.operations
+    return operations

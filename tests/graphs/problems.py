@@ -2,7 +2,7 @@
 
 import warnings
 from collections.abc import Callable, Sequence
-from typing import Final
+from typing import Any, Final
 
 import torch
 
@@ -67,8 +67,14 @@ def eager(
         return run[decoder]()
 
 
-def static(
-    model: LoopedModel, decoder: str, *, depth: int, draft_depth: int, draft_length: int = 3, **options: object
+def static(  # the options are those of `StaticDecoder`, passed through
+    model: LoopedModel,
+    decoder: str,
+    *,
+    depth: int,
+    draft_depth: int,
+    draft_length: int = 3,
+    **options: Any,  # noqa: ANN401 - see above
 ) -> StaticDecoder:
     """Builds a static decoder with room for 40 positions; the host looks often, so that little runs after the end."""
     return StaticDecoder(
@@ -78,7 +84,7 @@ def static(
         recurrence_depth=depth,
         draft_depth=None if decoder == "ar" else draft_depth,
         draft_length=draft_length,
-        **({"looks_every": 2} | options),  # type: ignore[arg-type] - passed through as they are
+        **({"looks_every": 2} | options),
     )
 
 

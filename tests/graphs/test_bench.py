@@ -1,4 +1,4 @@
-"""The benchmark of the static path runs on a CPU with toy shapes; its figures say nothing, its rows say what is counted."""
+"""The benchmark of the static path runs on a CPU with toy shapes; its rows say what is counted."""
 
 import json
 from pathlib import Path

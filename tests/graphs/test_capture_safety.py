@@ -51,7 +51,7 @@ def test_every_execution_is_the_same_list_of_operations(kind: str, family: str) 
     buffers = {name: (buffer.data_ptr(), buffer.shape) for name, buffer in static_decoder.step.named_buffers()}
     lists = watched(static_decoder)
     for prompt, stop_ids in zip(PROMPTS, ((), (5,), ()), strict=True):
-        static_decoder.decode(prompt, max_new_tokens=7, eos_token_id=stop_ids)
+        static_decoder.decode(prompt, max_new_tokens=5, eos_token_id=stop_ids)
     for executions in lists.values():
         assert len(executions) > 10
         assert all(operations == executions[0] for operations in executions)
@@ -101,7 +101,7 @@ def asks_nothing(program: torch.export.ExportedProgram) -> bool:
 @pytest.mark.parametrize("kind,family", [("wfd", "huginn"), ("dtv", "ouro")])
 def test_one_traced_execution_replayed_decodes_every_prompt(kind: str, family: str) -> None:
     """Case 27 as a graph would have it: traced once, before anything was decoded, and then only repeated."""
-    sizes = {"depth": 2, "draft_depth": 1, "draft_length": 2}
+    sizes: dict[str, Any] = {"depth": 2, "draft_depth": 1, "draft_length": 2}
     model = small(family, seed=1)
     static_decoder = static(model, kind, **sizes)
     programs = {call: exported(static_decoder.step, call) for call in dict.fromkeys(static_decoder.step.cycle)}

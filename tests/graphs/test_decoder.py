@@ -39,7 +39,7 @@ def test_generate_decodes_one_prompt() -> None:
     ],
 )
 def test_a_wrong_argument_is_refused_before_anything_is_allocated(options: dict[str, Any], message: str) -> None:
-    given = {"decoder": "wfd", "num_positions": 20, "draft_depth": 1} | options
+    given: dict[str, Any] = {"decoder": "wfd", "num_positions": 20, "draft_depth": 1} | options
     pattern = message if ".*" in message else re.escape(message)
     with pytest.raises(ParameterError, match=pattern):
         StaticDecoder(small("ouro"), **given)

@@ -2,7 +2,7 @@
 
 import math
 from dataclasses import replace
-from typing import Final
+from typing import Any, Final
 
 import pytest
 import torch
@@ -26,7 +26,7 @@ DECODERS: Final = ("ar", "dtv", "wfd")
 def test_one_static_decoder_decodes_every_prompt_as_the_engine_does(family: str, decoder: str) -> None:
     """Case 27: nothing of the first prompt, its length or its drafts is left in the next one."""
     model = small(family, seed=1)
-    sizes = {"depth": 4, "draft_depth": 1, "draft_length": 3}
+    sizes: dict[str, Any] = {"depth": 4, "draft_depth": 1, "draft_length": 3}
     decoders = static(model, decoder, **sizes)
     for prompt, budget, stop_ids in zip(PROMPTS * 2, (13, 9, 9, 1, 0, 3), ((), (5,), (), (), (), ()), strict=True):
         expected = eager(model, prompt, decoder, max_new_tokens=budget, stop_ids=stop_ids, **sizes)
@@ -38,7 +38,7 @@ def test_one_static_decoder_decodes_every_prompt_as_the_engine_does(family: str,
 @pytest.mark.parametrize("decoder,dtype", [("wfd", torch.float64), ("wfd", torch.float32), ("dtv", torch.float64)])
 def test_every_width_decodes_as_the_engine_does(decoder: str, dtype: torch.dtype, depth: int, draft_depth: int) -> None:
     model = small("huginn" if depth == 6 else "ouro", seed=2, dtype=dtype)
-    sizes = {"depth": depth, "draft_depth": draft_depth, "draft_length": 2}
+    sizes: dict[str, Any] = {"depth": depth, "draft_depth": draft_depth, "draft_length": 2}
     expected = eager(model, PROMPTS[2], decoder, max_new_tokens=12, **sizes)
     assert same(static(model, decoder, **sizes).decode(PROMPTS[2], max_new_tokens=12, eos_token_id=None), expected)
 
@@ -101,9 +101,9 @@ def test_cells_that_nobody_owns_have_no_influence(decoder: str) -> None:
 class SharedCells(KVCache):
     """The eager cells with fewer slots: recurrence r uses slot `r mod 2`. The prompt is one call a recurrence."""
 
-    def __init__(self, *args: object, **kwargs: object) -> None:
+    def __init__(self, *args: Any, **kwargs: Any) -> None:  # noqa: ANN401 - those of the cells
         """Takes the arguments of the cells."""
-        super().__init__(*args, **kwargs)  # type: ignore[arg-type] - passed through as they are
+        super().__init__(*args, **kwargs)
         self._slot_of_recurrence = tuple(recurrence % 2 for recurrence in range(self.recurrence_depth))
 
 
@@ -114,7 +114,7 @@ def test_shared_slots_give_what_an_eager_cache_with_as_few_slots_gives(
 ) -> None:
     monkeypatch.setattr(engine, "KVCache", SharedCells)
     model = small("ouro", seed=5)
-    sizes = {"depth": 6, "draft_depth": draft_depth, "draft_length": 3}
+    sizes: dict[str, Any] = {"depth": 6, "draft_depth": draft_depth, "draft_length": 3}
     static_decoder = static(model, decoder, slots=(0, 1, 0, 1, 0, 1), **sizes)
     for prompt in PROMPTS[:2]:
         expected = eager(model, prompt, decoder, max_new_tokens=10, **sizes)

@@ -1,4 +1,4 @@
-"""With a GPU: real captures and replays. Elsewhere all of this is skipped; see `test_capture_safety` for what is shown."""
+"""With a GPU: real captures and replays. Elsewhere skipped; `test_capture_safety` says what is shown there."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -96,4 +96,5 @@ def test_the_flash_kernel_computes_what_the_masked_way_does(
             step.begin(torch.tensor([3], device=CUDA), torch.tensor([8], device=CUDA))
             static_decoder.calls[0]()
         model_states.append(step.states[-2:].float())
-    assert torch.allclose(*model_states, atol=0.0625, rtol=0.0625)
+    flash, masked = model_states
+    assert torch.allclose(flash, masked, atol=0.0625, rtol=0.0625)

@@ -21,10 +21,11 @@ WRITERS = (
     "reference.graphs",
     "reference.training",
     "reference.bench.baseline",
+    "reference.bench.gpu",
 )
-"""Who may write tensors in place: the two stores of all state, the debug record of one, the static path, since a captured
-graph knows nothing but addresses, training, whose optimiser must, and the straightforward decoder that ours is measured
-against."""
+"""Who may write tensors in place: the two stores of all state, the debug record of one, the static path, since a graph
+knows nothing but addresses, training, whose optimiser must, the straightforward decoder that ours is measured against,
+and the benchmark of the static path, which fills cells with noise."""
 
 TENSOR_WORDS = frozenset({"Bool", "Float", "Inexact", "Int", "Integer", "Num", "Shaped", "Tensor", "UInt"})
 """Names that make an annotation one of a tensor; so does every name imported from `reference.axes`."""
