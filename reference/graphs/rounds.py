@@ -61,6 +61,7 @@ class Rounds(Step):
 
     def begin(self, token: Number, position: Number) -> None:
         """Starts the first round, after a prefill; outside the captured steps."""
+        self.source.zero_()  # a warm-up has moved it
         self._restart(token, position, torch.ones_like(self.active[:1]))
 
     @property

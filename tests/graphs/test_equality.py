@@ -13,6 +13,7 @@ from reference.counts import count
 from reference.engine import Arithmetic
 from reference.graphs import StaticDecoder
 from reference.kv import KVCache
+from reference.provenance import Part
 from tests.driving import MAKERS, Case, play
 from tests.graphs.problems import PROMPTS, cells_differ_by, eager, same, small, static
 from tests.runs import TOLERANCE, Job, decode, scripted
@@ -96,6 +97,20 @@ def test_cells_that_nobody_owns_have_no_influence(decoder: str) -> None:
             buffer.fill_(1e30)
     found = static_decoder.decode(PROMPTS[0], max_new_tokens=9, eos_token_id=None)
     assert (found.token_ids, found.counts) == (expected.token_ids, expected.counts)
+
+
+@pytest.mark.parametrize("decoder", ["wfd", "dtv"])
+def test_executions_without_a_lane_leave_no_trace(decoder: str) -> None:
+    """A capture begins with some of them."""
+    model = small("huginn", seed=3)
+    sizes: dict[str, Any] = {"depth": 4, "draft_depth": 1, "draft_length": 3}
+    static_decoder = static(model, decoder, **sizes)
+    for call in dict.fromkeys(static_decoder.calls):
+        for _ in range(3):
+            call()
+    assert not any(cells[:, :, :-1].any() for part in Part for cells in static_decoder.step.cells.part(part))
+    expected = eager(model, PROMPTS[0], decoder, max_new_tokens=9, **sizes)
+    assert same(static_decoder.decode(PROMPTS[0], max_new_tokens=9, eos_token_id=None), expected)
 
 
 class SharedCells(KVCache):
