@@ -47,13 +47,13 @@ def watched(static_decoder: StaticDecoder) -> dict[Callable[[], object], list[li
 )
 def test_every_execution_is_the_same_list_of_operations(kind: str, family: str) -> None:
     """Cases 27 and 28: at every length, with drafts right and wrong, before, at and after the end."""
-    static_decoder = static(small(family, seed=1, dtype=torch.float32), **KINDS[kind])
+    static_decoder = static(small(family, dtype=torch.float32), **KINDS[kind])
     buffers = {name: (buffer.data_ptr(), buffer.shape) for name, buffer in static_decoder.step.named_buffers()}
     lists = watched(static_decoder)
     for prompt, stop_ids in zip(PROMPTS, ((), (5,), ()), strict=True):
         static_decoder.decode(prompt, max_new_tokens=5, eos_token_id=stop_ids)
     for executions in lists.values():
-        assert len(executions) > 10
+        assert len(executions) > 5  # one for each round of DtV, more of all else
         assert all(operations == executions[0] for operations in executions)
     assert buffers == {name: (buffer.data_ptr(), buffer.shape) for name, buffer in static_decoder.step.named_buffers()}
 
@@ -102,7 +102,7 @@ def asks_nothing(program: torch.export.ExportedProgram) -> bool:
 def test_one_traced_execution_replayed_decodes_every_prompt(kind: str, family: str) -> None:
     """Case 27 as a graph would have it: traced once, before anything was decoded, and then only repeated."""
     sizes: dict[str, Any] = {"depth": 2, "draft_depth": 1, "draft_length": 2}
-    model = small(family, seed=1)
+    model = small(family)
     static_decoder = static(model, kind, **sizes)
     programs = {call: exported(static_decoder.step, call) for call in dict.fromkeys(static_decoder.step.cycle)}
     assert all(asks_nothing(program) for program in programs.values())

@@ -11,12 +11,15 @@ from torch import Tensor
 from reference import graphs
 from reference.errors import NumericsError, ParameterError
 from reference.graphs import StaticDecoder, attention
+from reference.graphs.cells import Call, Cells
+from reference.models.protocol import KVShapes
+from reference.provenance import Part
 from tests.graphs.guard import operations_of
 from tests.graphs.problems import PROMPTS, eager, same, small, static
 
 
 def test_generate_decodes_one_prompt() -> None:
-    model = small("ouro", seed=1)
+    model = small("ouro")
     found = graphs.generate(model, PROMPTS[1], max_new_tokens=9, draft_depth=1)
     expected = eager(model, PROMPTS[1], "wfd", depth=3, draft_depth=1, draft_length=1, max_new_tokens=9)
     assert same(found, expected)
@@ -53,7 +56,7 @@ def test_a_prompt_that_does_not_fit_is_refused() -> None:
 
 
 def test_a_nan_on_the_device_becomes_an_error_on_the_host() -> None:
-    model = small("ouro", seed=1)
+    model = small("ouro")
     decoder = static(model, "wfd", depth=4, draft_depth=1)
     decoder.decode(PROMPTS[0], max_new_tokens=9)
     model._norm.weight.fill_(math.nan)  # noqa: SLF001 - a network that overflows
@@ -96,13 +99,45 @@ def test_the_flash_kernel_is_given_what_the_masked_way_computes(
     family: str, decoder: str, slots: tuple[int, ...] | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Without a GPU: the documented meaning of the arguments, in Python, in the kernel's place."""
-    model = small(family, seed=1)
+    model = small(family)
     static_decoder = static(model, decoder, depth=4, draft_depth=1, slots=slots)
     expected = static_decoder.decode(PROMPTS[1], max_new_tokens=9, eos_token_id=None)
     monkeypatch.setattr(attention, "has_varlen", lambda _: True)
     monkeypatch.setattr(attention, "flash_forward", lambda: flash)
     found = static_decoder.decode(PROMPTS[1], max_new_tokens=9, eos_token_id=None)
     assert (found.token_ids, found.counts) == (expected.token_ids, expected.counts)
+
+
+@pytest.mark.parametrize("is_flash", [False, True])
+@pytest.mark.parametrize(
+    "recurrences,are_neighbours", [((3, 2, 1, 0), True), ((1, 1, 1, 1), True), ((1, 1, 1, 1), False)]
+)
+@pytest.mark.parametrize("slots", [(0, 1, 2, 3), (0, 1, 0, 1), (0, 0, 0, 0)])
+def test_every_row_sees_its_own_slot_up_to_its_own_position(
+    slots: tuple[int, ...],
+    recurrences: tuple[int, ...],
+    are_neighbours: bool,  # noqa: FBT001 - a parameter of the test
+    is_flash: bool,  # noqa: FBT001
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(attention, "has_varlen", lambda _: is_flash)
+    monkeypatch.setattr(attention, "flash_forward", lambda: flash)
+    draw = torch.Generator().manual_seed(0)
+    shapes = KVShapes(prelude_layers=0, recurrent_layers=1, coda_layers=0, kv_heads=2, head_dim=4)
+    cells = Cells(shapes, slots=slots, num_positions=12, spare=4, dtype=torch.float64, device=torch.device("cpu"))
+    for tensor in cells.part(Part.RECURRENT):
+        tensor.normal_(generator=draw)
+    query, key, value = (torch.randn(4, heads, 4, generator=draw, dtype=torch.float64) for heads in (4, 2, 2))
+    positions = torch.tensor([3, 4, 5, 6] if are_neighbours else [1, 4, 5, 9])
+    call = Call(cells, Part.RECURRENT, recurrences, are_neighbours=are_neighbours)
+    rows = call.rows(cells, cells.places(positions, torch.ones(4, dtype=torch.bool)))
+    attended = rows.attend(0, query, key, value, scale=0.5)
+    for row, (recurrence, position) in enumerate(zip(recurrences, positions.tolist(), strict=True)):
+        seen = cells.content(Part.RECURRENT, slice(0, position + 1), recurrence=recurrence)
+        keys, values = (x[0].repeat_interleave(2, 0) for x in seen)
+        assert torch.equal(seen[0][0, :, -1], key[row])
+        weights = torch.softmax(torch.einsum("hd,hcd->hc", query[row] * 0.5, keys), dim=-1)
+        assert torch.allclose(attended[row], torch.einsum("hc,hcd->hd", weights, values).flatten(), atol=1e-12)
 
 
 def test_the_flash_kernel_accepts_the_arguments(monkeypatch: pytest.MonkeyPatch) -> None:

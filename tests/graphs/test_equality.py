@@ -26,7 +26,7 @@ DECODERS: Final = ("ar", "dtv", "wfd")
 @pytest.mark.parametrize("family", ["ouro", "huginn"])
 def test_one_static_decoder_decodes_every_prompt_as_the_engine_does(family: str, decoder: str) -> None:
     """Case 27: nothing of the first prompt, its length or its drafts is left in the next one."""
-    model = small(family, seed=1)
+    model = small(family)
     sizes: dict[str, Any] = {"depth": 4, "draft_depth": 1, "draft_length": 3}
     decoders = static(model, decoder, **sizes)
     for prompt, budget, stop_ids in zip(PROMPTS * 2, (13, 9, 9, 1, 0, 3), ((), (5,), (), (), (), ()), strict=True):
@@ -38,7 +38,7 @@ def test_one_static_decoder_decodes_every_prompt_as_the_engine_does(family: str,
 @pytest.mark.parametrize("depth,draft_depth", [(16, 1), (6, 2), (6, 3), (5, 5), (1, 1)])
 @pytest.mark.parametrize("decoder,dtype", [("wfd", torch.float64), ("wfd", torch.float32), ("dtv", torch.float64)])
 def test_every_width_decodes_as_the_engine_does(decoder: str, dtype: torch.dtype, depth: int, draft_depth: int) -> None:
-    model = small("huginn" if depth == 6 else "ouro", seed=2, dtype=dtype)
+    model = small("huginn" if depth == 6 else "ouro", dtype=dtype)
     sizes: dict[str, Any] = {"depth": depth, "draft_depth": draft_depth, "draft_length": 2}
     expected = eager(model, PROMPTS[2], decoder, max_new_tokens=12, **sizes)
     assert same(static(model, decoder, **sizes).decode(PROMPTS[2], max_new_tokens=12, eos_token_id=None), expected)
@@ -69,7 +69,7 @@ def test_decisions_are_those_of_the_schedule_for_any_drafts(case: Case) -> None:
 @pytest.mark.parametrize("decoder", DECODERS)
 @pytest.mark.parametrize("dtype", [torch.float64, torch.float32])
 def test_finished_positions_leave_the_cells_that_the_engine_leaves(decoder: str, dtype: torch.dtype) -> None:
-    model = small("huginn", seed=3, dtype=dtype)
+    model = small("huginn", dtype=dtype)
     job = Job(
         network=model,
         prompt=PROMPTS[1],
@@ -89,7 +89,7 @@ def test_finished_positions_leave_the_cells_that_the_engine_leaves(decoder: str,
 
 @pytest.mark.parametrize("decoder", ["wfd", "dtv"])
 def test_cells_that_nobody_owns_have_no_influence(decoder: str) -> None:
-    model = small("huginn", seed=3)
+    model = small("huginn")
     static_decoder = static(model, decoder, depth=4, draft_depth=1)
     expected = static_decoder.decode(PROMPTS[0], max_new_tokens=9, eos_token_id=None)
     for name, buffer in static_decoder.step.cells.named_buffers():
@@ -102,7 +102,7 @@ def test_cells_that_nobody_owns_have_no_influence(decoder: str) -> None:
 @pytest.mark.parametrize("decoder", ["wfd", "dtv"])
 def test_executions_without_a_lane_leave_no_trace(decoder: str) -> None:
     """A capture begins with some of them."""
-    model = small("huginn", seed=3)
+    model = small("huginn")
     sizes: dict[str, Any] = {"depth": 4, "draft_depth": 1, "draft_length": 3}
     static_decoder = static(model, decoder, **sizes)
     for call in dict.fromkeys(static_decoder.calls):
@@ -128,7 +128,7 @@ def test_shared_slots_give_what_an_eager_cache_with_as_few_slots_gives(
     decoder: str, draft_depth: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(engine, "KVCache", SharedCells)
-    model = small("ouro", seed=5)
+    model = small("ouro")
     sizes: dict[str, Any] = {"depth": 6, "draft_depth": draft_depth, "draft_length": 3}
     static_decoder = static(model, decoder, slots=(0, 1, 0, 1, 0, 1), **sizes)
     for prompt in PROMPTS[:2]:
@@ -139,14 +139,14 @@ def test_shared_slots_give_what_an_eager_cache_with_as_few_slots_gives(
 
 
 def test_sharing_changes_what_is_decoded_so_that_the_test_above_can_fail() -> None:
-    model = small("ouro", seed=5)
+    model = small("ouro")
     own, shared = (static(model, "ar", depth=6, draft_depth=6, slots=slots) for slots in (None, (0,) * 6))
     assert own.decode(PROMPTS[1], max_new_tokens=10).token_ids != shared.decode(PROMPTS[1], max_new_tokens=10).token_ids
 
 
 @pytest.mark.parametrize("looks_every,ahead", [(1, 0), (1, 1), (3, 1), (50, 1)])
 def test_tokens_do_not_depend_on_when_the_host_looks(looks_every: int, ahead: int) -> None:
-    model = small("ouro", seed=1)
+    model = small("ouro")
     static_decoder = static(model, "wfd", depth=4, draft_depth=1, looks_every=looks_every)
     expected = eager(model, (1, 2), "wfd", depth=4, draft_depth=1, draft_length=1, max_new_tokens=12)
     static_decoder._ahead = ahead  # noqa: SLF001 - what a CUDA device would have
