@@ -1,17 +1,19 @@
-"""How fast the decoders are here, against each other and against the same network written the straightforward way."""
+"""How fast the decoders are: on small models, with shared KV slots, and on the static path in published shapes."""
 
 from collections.abc import Sequence
 
-from reference.bench import sharing, speed
+from reference.bench import gpu, sharing, speed
 
 
-def main(argv: Sequence[str]) -> int:
-    """Runs a benchmark from the command line: `sharing`, or that of speed without a name; gives the exit code."""
-    match argv:
+def main(words: Sequence[str]) -> int:
+    """Runs a benchmark from the command line: `gpu`, `sharing`, or without a name that of speed; gives the exit code."""
+    match words:
+        case ["gpu", *rest]:
+            return gpu.main(rest)
         case ["sharing", *rest]:
             return sharing.main(rest)
         case _:
-            return speed.main(argv)
+            return speed.main(words)
 
 
 __all__ = ["main"]
