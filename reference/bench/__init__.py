@@ -6,7 +6,7 @@ from reference.bench import gpu, sharing, speed
 
 
 def main(words: Sequence[str]) -> int:
-    """Runs a benchmark from the command line: `gpu`, `sharing`, or without a name that of speed; gives the exit code."""
+    """Runs a benchmark from the command line, `gpu`, `sharing` or that of speed; gives the exit code."""
     match words:
         case ["gpu", *rest]:
             return gpu.main(rest)

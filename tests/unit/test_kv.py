@@ -123,8 +123,8 @@ def test_rows_that_share_slots_in_any_way_attend_as_a_plain_dict_of_cells_does(
             query = torch.randn(size, layout.kv_heads * layout.group, layout.head_dim, generator=generator).double()
             key, value = torch.randn(2, size, layout.kv_heads, layout.head_dim, generator=generator).double()
             attended = rows.attend(layer, query, key, value, scale=0.7)
-            slots = tuple(sharing.by_step[2 * recurrence + layer] for recurrence in call.recurrences)
-            expected = plain.attend(Call(call.positions, slots), query, key, value, scale=0.7)
+            in_slots = tuple(sharing.by_step[2 * recurrence + layer] for recurrence in call.recurrences)
+            expected = plain.attend(Call(call.positions, in_slots), query, key, value, scale=0.7)
             torch.testing.assert_close(attended, expected, rtol=0, atol=1e-12)
 
 
