@@ -250,8 +250,9 @@ class Decoding:
         for call in self._calls(lanes):
             positions = [lane.position for lane in call]
             rows = self.kv.rows(Part.RECURRENT, positions, [lane.depth for lane in call])
-            states = self._model.recur(self._rows.states(positions), self._rows.injected_inputs(positions), rows)
-            self._rows.advance(positions, states)
+            at = self._rows.at(positions)
+            states = self._model.recur(self._rows.states(at), self._rows.injected_inputs(at), rows)
+            self._rows.advance(at, states)
 
     def _read_out(self, lanes: Sequence[Lane]) -> tuple[int, ...]:
         """Runs coda and head on the lanes that are due, whatever their depth, and chooses their tokens."""
@@ -259,7 +260,7 @@ class Decoding:
         for call in self._calls(lanes):
             positions = [lane.position for lane in call]
             rows = self.kv.rows(Part.CODA, positions, [lane.depth for lane in call])
-            tokens += self._choose(self._model.coda(self._rows.states(positions), rows), positions)
+            tokens += self._choose(self._model.coda(self._rows.states(self._rows.at(positions)), rows), positions)
         return tokens
 
     def _choose(self, coda_output: Hidden, positions: Sequence[int]) -> tuple[int, ...]:

@@ -72,6 +72,8 @@ class KVCache:
         self.num_positions = num_positions
         self.dtype = dtype
         self._positions = torch.arange(num_positions, device=device)
+        longest = torch.ones(recurrence_depth, recurrence_depth, dtype=torch.bool, device=device)
+        self._behind = longest.triu(1)[:, None, None]
         self._keys: dict[Part, Tensor] = {}
         self._values: dict[Part, Tensor] = {}
         heads, size = shapes.kv_heads, shapes.head_dim
@@ -128,6 +130,10 @@ class KVCache:
         if is_run(slots) and is_run(positions):
             return _WavefrontRows(self, part, positions, depths, slots[0])
         return _SeparateRows(self, part, positions, depths, slots)
+
+    def wavefront_mask(self, size: int) -> Bool[Tensor, "rows 1 1 cells"]:
+        """Marks, for each of `size` rows on a diagonal, the cells behind its own position, of the last `size`."""
+        return self._behind[:size, :, :, :size]
 
     def begin(self, positions: Sequence[int]) -> None:
         """Starts a new incarnation at each of `positions`, which are a run.
@@ -248,34 +254,45 @@ class _OneSlotRows(_KnownRows):
 
 
 class _WavefrontRows(_KnownRows):
-    """Rows on a diagonal: neighbours in position and, one row each, in slots that lie side by side."""
+    """Rows on a diagonal: neighbours in position and, one row each, in slots that lie side by side.
+
+    A decoder makes one such object a tick. Views are therefore cut by strides, one where slicing, diagonal and flatten
+    would take four, and the mask, which every wavefront of a size shares, is the cache's.
+    """
 
     def __init__(
         self, cache: KVCache, part: Part, positions: Sequence[int], depths: Sequence[int], first_slot: int
     ) -> None:
         super().__init__(cache, part, positions, depths)
-        self._slots = slice(first_slot, first_slot + len(positions))
-        self._own = slice(self._where[0], self._where[-1] + 1)
-        self._length = self._where[-1] + 1
+        self._first_slot = first_slot
+        self._span = slice(positions[0], positions[-1] + 1)
+        self._mask = cache.wavefront_mask(len(positions))
+        keys, values = self._keys, self._values
+        self._own_cells = tuple(
+            zip(self._diagonal(keys, 4).unbind(), self._diagonal(values, 3).unbind(), strict=True),
+        )
+        self._seen = tuple(zip(self._past(keys, 4).unbind(), self._past(values, 3).unbind(), strict=True))
 
-    @cached_property
-    def _mask(self) -> Bool[Tensor, "rows 1 1 cells"]:
-        return self._later()[:, None, None]
+    def _diagonal(self, cells: Tensor, axis: int) -> Float[Tensor, "layers kv_heads head_dim rows"]:
+        """Views the rows' own cells: row k's is (slot k, position k) of a square of slots and positions.
 
-    @cached_property
-    def _own_cells(self) -> tuple[tuple[Tensor, Tensor], ...]:
-        """Views of the rows' own cells, keys and values of each layer, laid out kv_heads, head_dim, rows."""
-        # Row k's cell is (slot k, position k) of a square of slots and positions: the diagonal.
-        keys = self._keys[:, self._slots, :, :, self._own].diagonal(dim1=1, dim2=4)
-        values = self._values[:, self._slots, :, self._own].diagonal(dim1=1, dim2=3)
-        return tuple(zip(keys.unbind(), values.unbind(), strict=True))
+        Args:
+            cells: Keys or values of all slots.
+            axis: Which axis counts positions; the other of the last two counts elements of a head.
+        """
+        layers, _, heads, *_ = cells.shape
+        stride = cells.stride()
+        size, step = (cells.shape[7 - axis], stride[7 - axis])
+        offset = self._first_slot * stride[1] + self._where[0] * stride[axis]
+        shape = (layers, heads, size, len(self._where))
+        return cells.as_strided(shape, (stride[0], stride[2], step, stride[1] + stride[axis]), offset)
 
-    @cached_property
-    def _seen(self) -> tuple[tuple[Tensor, Tensor], ...]:
-        """The slots up to the last row's position, keys and values of each layer, slots and heads joined."""
-        keys = self._keys[:, self._slots, :, :, : self._length].flatten(1, 2)
-        values = self._values[:, self._slots, :, : self._length].flatten(1, 2)
-        return tuple(zip(keys.unbind(), values.unbind(), strict=True))
+    def _past(self, cells: Tensor, axis: int) -> Float[Tensor, "layers groups first second"]:
+        """Views the slots up to the last row's position, slots and heads joined; arguments as of `_diagonal`."""
+        stride, shape = cells.stride(), list(cells.shape)
+        shape[axis] = self._where[-1] + 1
+        joined = (shape[0], len(self._where) * shape[2], *shape[3:])
+        return cells.as_strided(joined, (stride[0], *stride[2:]), self._first_slot * stride[1])
 
     def attend(self, layer: int, query: Queries, key: KeysOrValues, value: KeysOrValues, *, scale: float) -> Attended:
         """Writes every row's cell, then attends each row to its own slot at positions up to its own."""

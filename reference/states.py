@@ -5,11 +5,15 @@ recurrent call and nothing taken apart after it. A row that no lane owns holds l
 """
 
 from collections.abc import Sequence
+from typing import TypeAlias
 
 import torch
 
 from reference.axes import Hidden, Positions
 from reference.spans import as_slice
+
+RowIndex: TypeAlias = slice | Positions
+"""Which rows, as `LaneRows.at` gives it: found once for a call, used for all that the call reads and writes."""
 
 
 class LaneRows:
@@ -27,18 +31,18 @@ class LaneRows:
         self._states[row] = state
         self._injected_inputs[row] = injected_input
 
-    def states(self, positions: Sequence[int]) -> Hidden:
-        """Gives the states of lanes at `positions`, ascending; a view where they are evenly spaced."""
-        return self._states[self._at(positions)]
-
-    def injected_inputs(self, positions: Sequence[int]) -> Hidden:
-        """Gives the injected inputs of lanes at `positions`, ascending; a view where they are evenly spaced."""
-        return self._injected_inputs[self._at(positions)]
-
-    def advance(self, positions: Sequence[int], states: Hidden) -> None:
-        """Replaces the states of lanes at `positions`, ascending, by those after a recurrent call."""
-        self._states[self._at(positions)] = states
-
-    def _at(self, positions: Sequence[int]) -> slice | Positions:
-        """Gives the index of rows at `positions`: a slice where they are evenly spaced, as any two are."""
+    def at(self, positions: Sequence[int]) -> RowIndex:
+        """Gives the index of rows at `positions`, ascending: a slice where they are evenly spaced, as any two are."""
         return as_slice(positions) or torch.tensor(positions, device=self._device)
+
+    def states(self, rows: RowIndex) -> Hidden:
+        """Gives the states of some lanes; a view where the index is a slice."""
+        return self._states[rows]
+
+    def injected_inputs(self, rows: RowIndex) -> Hidden:
+        """Gives the injected inputs of some lanes; a view where the index is a slice."""
+        return self._injected_inputs[rows]
+
+    def advance(self, rows: RowIndex, states: Hidden) -> None:
+        """Replaces the states of some lanes by those after a recurrent call."""
+        self._states[rows] = states

@@ -18,22 +18,22 @@ def filled(num_positions: int) -> LaneRows:
 @pytest.mark.parametrize("positions", [[3], [1, 2, 3], [0, 2, 3], [1, 4]])
 def test_rows_are_those_of_the_asked_positions(positions: list[int]) -> None:
     rows = filled(5)
-    assert rows.states(positions)[:, 0].tolist() == positions
-    assert rows.injected_inputs(positions)[:, 1].tolist() == [10 * position for position in positions]
+    assert rows.states(rows.at(positions))[:, 0].tolist() == positions
+    assert rows.injected_inputs(rows.at(positions))[:, 1].tolist() == [10 * position for position in positions]
 
 
 @pytest.mark.parametrize("positions", [[3], [1, 2, 3], [0, 2, 3], [1, 4]])
 def test_advancing_replaces_the_states_of_these_positions_alone(positions: list[int]) -> None:
     rows = filled(5)
-    rows.advance(positions, rows.states(positions) + 100)
+    rows.advance(rows.at(positions), rows.states(rows.at(positions)) + 100)
     expected = [position + 100 * (position in positions) for position in range(5)]
-    assert rows.states(range(5))[:, 0].tolist() == expected
-    assert rows.injected_inputs(range(5))[:, 0].tolist() == [0, 10, 20, 30, 40]
+    assert rows.states(rows.at(range(5)))[:, 0].tolist() == expected
+    assert rows.injected_inputs(rows.at(range(5)))[:, 0].tolist() == [0, 10, 20, 30, 40]
 
 
 def test_a_row_that_starts_again_forgets_what_it_was() -> None:
     rows = filled(3)
-    rows.advance([1], rows.states([1]) + 100)
+    rows.advance(rows.at([1]), rows.states(rows.at([1])) + 100)
     rows.start(1, state=torch.zeros(1, 2, dtype=torch.float64), injected_input=torch.ones(1, 2, dtype=torch.float64))
-    assert rows.states([0, 1, 2])[:, 0].tolist() == [0, 0, 2]
-    assert rows.injected_inputs([1]).tolist() == [[1, 1]]
+    assert rows.states(rows.at([0, 1, 2]))[:, 0].tolist() == [0, 0, 2]
+    assert rows.injected_inputs(rows.at([1])).tolist() == [[1, 1]]
