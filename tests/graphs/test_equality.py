@@ -105,9 +105,11 @@ def test_executions_without_a_lane_leave_no_trace(decoder: str) -> None:
     model = small("huginn")
     sizes: dict[str, Any] = {"depth": 4, "draft_depth": 1, "draft_length": 3}
     static_decoder = static(model, decoder, **sizes)
+    positions = static_decoder.step.positions.clone()
     for call in dict.fromkeys(static_decoder.calls):
         for _ in range(3):
             call()
+    assert torch.equal(static_decoder.step.positions, positions)  # they would run out of the cells
     assert not any(cells[:, :, :-1].any() for part in Part for cells in static_decoder.step.cells.part(part))
     expected = eager(model, PROMPTS[0], decoder, max_new_tokens=9, **sizes)
     assert same(static_decoder.decode(PROMPTS[0], max_new_tokens=9, eos_token_id=None), expected)
