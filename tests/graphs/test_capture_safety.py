@@ -38,7 +38,6 @@ def watched(static_decoder: StaticDecoder) -> dict[Callable[[], object], list[li
     "kind,family",
     [
         ("ar", "huginn"),
-        ("wfd", "ouro"),
         ("wfd", "huginn"),
         ("wfd, shared slots", "ouro"),
         ("wfd, one slot", "huginn"),
