@@ -218,11 +218,18 @@ def _measured(found: Calibration) -> str:
             for call in found.calls
         ),
     )
+    reading = ""
+    if all(call.error < 0 for call in found.calls):
+        reading = (
+            " Every call took longer than predicted: a product with few rows reached neither the speed of copying nor that "
+            "of a large product, and the model has no term for it. Read its times for such a CPU as lower bounds, and "
+            "its ratios with care; a call with more rows costs more here than the model says."
+        )
     return (
         f"{found.machine}. Measured: {found.bandwidth_bytes_per_second / 1e9:.1f} GB/s, {peaks}, "
         f"{1e6 * found.launch_seconds:.1f} µs for an operation on almost nothing. Context {found.context}. Best of "
         f"many repeats.\n\n{table}\n\nMean error without its sign: {100 * sum(errors) / len(errors):.0f}%, largest: "
-        f"{100 * max(errors):.0f}%."
+        f"{100 * max(errors):.0f}%.{reading}"
     )
 
 
