@@ -222,8 +222,8 @@ def _measured(found: Calibration) -> str:
     if all(call.error < 0 for call in found.calls):
         reading = (
             " Every call took longer than predicted: a product with few rows reached neither the speed of copying nor "
-            "that of a large product, and the model has no term for it. Read its times for such a CPU as lower bounds, and "
-            "its ratios with care; a call with more rows costs more here than the model says."
+            "that of a large product, and the model has no term for it. Read its times for such a CPU as lower bounds, "
+            "and its ratios with care; a call with more rows costs more here than the model says."
         )
     return (
         f"{found.machine}. Measured: {found.bandwidth_bytes_per_second / 1e9:.1f} GB/s, {peaks}, "
