@@ -72,8 +72,7 @@ class KVCache:
         self.num_positions = num_positions
         self.dtype = dtype
         self._positions = torch.arange(num_positions, device=device)
-        longest = torch.ones(recurrence_depth, recurrence_depth, dtype=torch.bool, device=device)
-        self._behind = longest.triu(1)[:, None, None]
+        self._wavefront_biases: dict[int, Tensor] = {}
         self._keys: dict[Part, Tensor] = {}
         self._values: dict[Part, Tensor] = {}
         heads, size = shapes.kv_heads, shapes.head_dim
@@ -131,17 +130,27 @@ class KVCache:
             return _WavefrontRows(self, part, positions, depths, slots[0])
         return _SeparateRows(self, part, positions, depths, slots)
 
-    def wavefront_mask(self, size: int) -> Bool[Tensor, "rows 1 1 cells"]:
-        """Marks, for each of `size` rows on a diagonal, the cells behind its own position, of the last `size`."""
-        return self._behind[:size, :, :, :size]
+    def wavefront_bias(self, size: int, length: int) -> Float[Tensor, "groups 1 cells"]:
+        """Gives what is added to the scores of `size` rows on a diagonal: minus infinity behind a row's own position.
+
+        Args:
+            size: Rows; each has a group for every KV head.
+            length: Cells, the last of which is at the last row's position.
+        """
+        if size not in self._wavefront_biases:
+            bias = torch.zeros(size, self.num_positions, dtype=self.dtype, device=self._positions.device)
+            bias[:, -size:].masked_fill_(torch.ones_like(bias[:, -size:], dtype=torch.bool).triu(1), -torch.inf)
+            self._wavefront_biases[size] = bias.repeat_interleave(self.shapes.kv_heads, 0).unsqueeze(1)
+        return self._wavefront_biases[size][..., self.num_positions - length :]
 
     def begin(self, positions: Sequence[int]) -> None:
         """Starts a new incarnation at each of `positions`, which are a run.
 
-        The recurrent block's values are zeroed although nobody may read them before they are written: a batched
-        wavefront multiplies a rectangle of cells by weights of which the forbidden ones are exactly 0, and 0 times a
-        leftover NaN is NaN.
+        The recurrent block's cells are zeroed although nobody may read them before they are written: a batched
+        wavefront takes a rectangle of cells, adds minus infinity to the scores of the forbidden ones and multiplies
+        their values by a weight of exactly 0. A leftover NaN would survive both.
         """
+        self._keys[Part.RECURRENT].narrow(4, positions[0], len(positions)).zero_()
         self._values[Part.RECURRENT].narrow(3, positions[0], len(positions)).zero_()
         if self.provenance is not None:
             self.provenance.begin(positions)
@@ -257,7 +266,7 @@ class _WavefrontRows(_KnownRows):
     """Rows on a diagonal: neighbours in position and, one row each, in slots that lie side by side.
 
     A decoder makes one such object a tick. Views are therefore cut by strides, one where slicing, diagonal and flatten
-    would take four, and the mask, which every wavefront of a size shares, is the cache's.
+    would take four, and what forbids cells, which every wavefront of a size shares, is the cache's.
     """
 
     def __init__(
@@ -266,7 +275,7 @@ class _WavefrontRows(_KnownRows):
         super().__init__(cache, part, positions, depths)
         self._first_slot = first_slot
         self._span = slice(positions[0], positions[-1] + 1)
-        self._mask = cache.wavefront_mask(len(positions))
+        self._bias = cache.wavefront_bias(len(positions), positions[-1] + 1)
         keys, values = self._keys, self._values
         self._own_cells = tuple(
             zip(self._diagonal(keys, 4).unbind(), self._diagonal(values, 3).unbind(), strict=True),
@@ -302,14 +311,10 @@ class _WavefrontRows(_KnownRows):
         self._check(layer)
         keys, values = self._seen[layer]
         num_rows, kv_heads, head_dim = key.shape
-        attended = _attention(
-            query.reshape(num_rows * kv_heads, -1, head_dim),
-            keys,
-            values,
-            scale,
-            mask=self._mask,
-            split=(num_rows, kv_heads),
-        )
+        grouped = query.reshape(num_rows * kv_heads, -1, head_dim)
+        # No mask but a bias: what it forbids was zeroed when its position began, so there is no NaN to survive it.
+        scores = torch.baddbmm(converted(self._bias, query.dtype), grouped, converted(keys, query.dtype), alpha=scale)
+        attended = _weighted(scores, values, query.dtype)
         return attended.view(num_rows, -1)
 
 
@@ -397,7 +402,7 @@ def _attention(
     mask: Bool[Tensor, "outer inner 1 last_cells"] | None = None,
     split: tuple[int, int] = (1, 1),
 ) -> Float[Tensor, "groups queries head_dim"]:
-    """Gives softmax attention; the softmax runs in at least float32, as in both official networks.
+    """Gives softmax attention.
 
     Args:
         query: Rotated queries.
@@ -411,5 +416,12 @@ def _attention(
     scores = torch.bmm(query * scale, converted(keys, query.dtype))
     if mask is not None:
         scores.view(*split, -1, scores.shape[-1])[..., -mask.shape[-1] :].masked_fill_(mask, -torch.inf)
-    weights = torch.softmax(scores, dim=-1, dtype=wide_dtype(query.dtype))
-    return torch.bmm(converted(weights, query.dtype), converted(values, query.dtype))
+    return _weighted(scores, values, query.dtype)
+
+
+def _weighted(
+    scores: Float[Tensor, "groups queries cells"], values: Float[Tensor, "groups cells head_dim"], dtype: torch.dtype
+) -> Float[Tensor, "groups queries head_dim"]:
+    """Gives values weighted by the softmax of scores, which runs in at least float32, as in both official networks."""
+    weights = torch.softmax(scores, dim=-1, dtype=wide_dtype(dtype))
+    return torch.bmm(converted(weights, dtype), converted(values, dtype))

@@ -129,37 +129,37 @@ def does_not_see_itself(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(kv._KnownRows, "_later", wrong)
 
 
-def adds_to_forbidden_scores_instead_of_replacing_them(patch: pytest.MonkeyPatch) -> None:
-    """What a forbidden key holds survives the mask."""
-    attention = kv._attention
+def lets_a_wavefront_look_one_cell_ahead(patch: pytest.MonkeyPatch) -> None:
+    """A row on a diagonal may see the cell behind its own position, which its slot does not hold yet."""
+    right = KVCache.wavefront_bias
 
-    def wrong(
-        query: Tensor,
-        keys: Tensor,
-        values: Tensor,
-        scale: float,
-        *,
-        mask: Tensor | None = None,
-        split: tuple[int, int] = (1, 1),
-    ) -> Tensor:
-        if mask is None:
-            return attention(query, keys, values, scale)
-        scores = torch.bmm(query, keys) * scale
-        penalty = torch.zeros_like(mask, dtype=scores.dtype).masked_fill(mask, -1e4)
-        scores.view(*split, -1, scores.shape[-1])[..., -mask.shape[-1] :].add_(penalty)
-        return torch.bmm(scores.softmax(-1), values)
+    def wrong(self: KVCache, size: int, length: int) -> Tensor:
+        bias = right(self, size, length)
+        return torch.cat((torch.zeros_like(bias[..., :1]), bias[..., :-1]), -1)
 
-    patch.setattr(kv, "_attention", wrong)
+    patch.setattr(KVCache, "wavefront_bias", wrong)
+
+
+def _clears_only(patch: pytest.MonkeyPatch, kept: str) -> None:
+    begin = KVCache.begin
+
+    def wrong(self: KVCache, positions: Sequence[int]) -> None:
+        cells = getattr(self, kept)[Part.RECURRENT]
+        leftovers = cells.clone()
+        begin(self, positions)
+        cells.copy_(leftovers)
+
+    patch.setattr(KVCache, "begin", wrong)
+
+
+def leaves_old_keys_where_a_lane_starts(patch: pytest.MonkeyPatch) -> None:
+    """The keys at a fresh position are not cleared, so a forbidden score of NaN stays NaN."""
+    _clears_only(patch, "_keys")
 
 
 def leaves_old_values_where_a_lane_starts(patch: pytest.MonkeyPatch) -> None:
     """The values at a fresh position are not cleared, so 0 times NaN is NaN."""
-
-    def wrong(self: KVCache, positions: Sequence[int]) -> None:
-        assert self.provenance is not None
-        self.provenance.begin(positions)
-
-    patch.setattr(KVCache, "begin", wrong)
+    _clears_only(patch, "_values")
 
 
 def never_starts_an_incarnation(patch: pytest.MonkeyPatch) -> None:
@@ -417,7 +417,8 @@ def test_bit_identity_with_ar_catches(plant: Plant, monkeypatch: pytest.MonkeyPa
         shares_one_slot_among_recurrences,
         looks_one_cell_ahead,
         does_not_see_itself,
-        adds_to_forbidden_scores_instead_of_replacing_them,
+        lets_a_wavefront_look_one_cell_ahead,
+        leaves_old_keys_where_a_lane_starts,
         leaves_old_values_where_a_lane_starts,
         swaps_the_answers_of_two_lanes,
         reads_the_youngest_lane_out_of_the_wrong_row,
