@@ -126,8 +126,8 @@ class _Verdict:
 
     margin: float
     """Logit of the chosen id minus the best logit of any other."""
-    logits: Logits
-    """One row."""
+    logits: Logits | None
+    """One row, if it may be asked for: a view of it would keep the whole readout in memory."""
 
 
 class Decoding:
@@ -209,6 +209,7 @@ class Decoding:
             approximations.append(
                 approximation(self._sharing, decoder=decoder, draft_depth=draft_depth, num_accepted=counts.accepted)
             )
+        kept = [verdict.logits for _, verdict in self._committed if verdict.logits is not None]
         no_logits = torch.empty(0, self._model.vocab_size, dtype=self._model.dtype, device=self._model.device)
         return Output(
             token_ids=[token for token, _ in self._committed],
@@ -216,7 +217,7 @@ class Decoding:
             counts=counts,
             events=self.events,
             margins=[verdict.margin for _, verdict in self._committed],
-            logits=torch.cat((no_logits, *(v.logits for _, v in self._committed))) if self._keep_logits else None,
+            logits=torch.cat([no_logits, *kept]) if self._keep_logits else None,
             kv_bytes=self.kv.num_bytes,
             exactness=Exactness.APPROXIMATE if approximations else Exactness.EXACT,
             exactness_reason="; ".join(approximations),
@@ -267,7 +268,8 @@ class Decoding:
         """Chooses the token behind each position and remembers the verdict, for the case that it is committed."""
         logits = self._model.head(coda_output)
         tokens, margins = greedy(logits)
-        self._verdicts.update(zip(positions, map(_Verdict, margins, logits.chunk(len(positions))), strict=True))
+        kept = logits.chunk(len(positions)) if self._keep_logits else [None] * len(positions)
+        self._verdicts.update(zip(positions, map(_Verdict, margins, kept), strict=True))
         return tokens
 
     def _carry_out(self, events: Events) -> None:

@@ -19,6 +19,7 @@ from reference.models.protocol import LoopedModel
 from reference.models.scripted import ScriptedModel
 from reference.provenance import Part
 from reference.schedule import Commit, Event, Start
+from reference.stopping import Stopping
 from tests.driving import Case, Lap
 from tests.models_for_tests import random_huginn, random_ouro
 from tests.running import Running
@@ -444,3 +445,14 @@ def test_lanes_in_flight_hold_the_cells_of_their_own_prefix(family: str, draft_d
                     torch.testing.assert_close(ours, right, rtol=0, atol=1e-10)
                     num_compared += lane is not lanes[0]
     assert num_compared > 10
+
+
+@pytest.mark.parametrize("keep_logits", [False, True])
+def test_logits_that_nobody_asked_for_are_let_go_at_once(*, keep_logits: bool) -> None:
+    stopping = Stopping(prompt_length=2, max_new_tokens=6, context_length=64)
+    decoding = engine.Decoding(random_ouro(), [1, 2], ar.AR(4, stopping), keep_logits=keep_logits)
+    while not decoding.is_finished:
+        decoding.step()
+    verdicts = [verdict for _, verdict in decoding._committed]  # noqa: SLF001 - nothing else shows what is held
+    assert verdicts
+    assert all((verdict.logits is not None) is keep_logits for verdict in verdicts)
