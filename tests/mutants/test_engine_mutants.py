@@ -214,15 +214,19 @@ def gives_ties_to_the_highest_id(patch: pytest.MonkeyPatch) -> None:
 
 def gives_verified_ties_to_the_highest_id(patch: pytest.MonkeyPatch) -> None:
     """Only where a draft is verified beside another readout does the last of equal logits win."""
-    read_out = Decoding._read_out
+    read_out, greedy = Decoding._read_out, engines.greedy
+    rows: list[Tensor] = []
+
+    def watched(logits: Tensor) -> tuple[tuple[int, ...], tuple[float, ...]]:
+        rows.extend(logits)
+        return greedy(logits)
 
     def wrong(self: Decoding, lanes: Sequence[Lane]) -> tuple[int, ...]:
+        rows.clear()
         tokens = read_out(self, lanes)
-        if len(lanes) < 2:
-            return tokens
-        logits = [self._verdicts[lane.position].logits[0].flip(0) for lane in lanes]
-        return tuple(len(row) - 1 - int(row.argmax()) for row in logits)
+        return tokens if len(lanes) < 2 else tuple(len(row) - 1 - int(row.flip(0).argmax()) for row in rows)
 
+    patch.setattr(engines, "greedy", watched)
     patch.setattr(Decoding, "_read_out", wrong)
 
 
