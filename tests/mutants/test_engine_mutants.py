@@ -214,12 +214,12 @@ def gives_ties_to_the_highest_id(patch: pytest.MonkeyPatch) -> None:
 
 def gives_verified_ties_to_the_highest_id(patch: pytest.MonkeyPatch) -> None:
     """Only where a draft is verified beside another readout does the last of equal logits win."""
-    read_out, greedy = Decoding._read_out, engines.greedy
+    read_out = Decoding._read_out
     rows: list[Tensor] = []
 
     def watched(logits: Tensor) -> tuple[tuple[int, ...], tuple[float, ...]]:
         rows.extend(logits)
-        return greedy(logits)
+        return sampling.greedy(logits)
 
     def wrong(self: Decoding, lanes: Sequence[Lane]) -> tuple[int, ...]:
         rows.clear()
