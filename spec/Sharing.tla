@@ -81,5 +81,4 @@ SHR07_Finished ==
 
 \* A run that has gone on behind no accepted draft is AR's.
 SHR10_NothingAccepted == accepted = 0 => out = twin
-SHR08_Identity == out = twin
 =============================================================================

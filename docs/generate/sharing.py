@@ -107,7 +107,7 @@ def _introduction(rows: Sequence[Row]) -> str:
     most = max(row["context"] for row in rows)
     return (
         "One recurrent call of a full wavefront at the end of a context: bytes of cells and weights that it reads, and "
-        "its median time, both over those with own slots. Bytes are counted, times are of one CPU thread and one run, "
+        "its best time, both over those with own slots. Bytes are counted, times are of one CPU thread and one run, "
         f"on cells that do not fit a cache at {most} positions."
     )
 
