@@ -253,6 +253,44 @@ def test_words_may_be_numbers_where_a_language_has_such_numbers() -> None:
     assert judged("sampling/draw-small", **values).outcome is Outcome.EXACT
 
 
+MAP = "sharing/map-2-in-turn-of-4x3"
+CLAIMED, UNCLAIMED = "sharing/tiny-ouro-1-in-turn-wfd-d3", "sharing/tiny-ouro-1-in-turn-wfd-d1"
+
+
+@pytest.mark.spec("SHR-02", "SHR-03", "SHR-07", "SHR-08", "SHR-09", "SHR-11")
+@pytest.mark.parametrize(
+    "name,values,clause",
+    [
+        (MAP, {"slots": [0, 1, 2] * 4}, "SHR-02"),
+        (MAP, {"slots": vector(MAP).expected["slots"][:-1]}, "SHR-02"),
+        (MAP, {"least_draft_depth": 3}, "SHR-08"),
+        (MAP, {"least_settled_depth": 2}, "SHR-09"),  # the bound of SHR-08, which does not hold for DtV
+        (CLAIMED, {"kv_bytes": 4 * vector(CLAIMED).expected["kv_bytes"]}, "SHR-03"),  # without sharing
+        (CLAIMED, {"exactness": "exact"}, "SHR-11"),
+        (UNCLAIMED, {"equals_ar": True}, "SHR-11"),
+        (CLAIMED, {"token_ids": vector(UNCLAIMED).expected["token_ids"]}, "SHR-07"),
+        (CLAIMED, {"token_ids": vector(CLAIMED).expected["token_ids"], "finish_reason": "eos"}, "SMP-14"),
+    ],
+)
+def test_wrong_sharing_is_named_with_its_clause(name: str, values: Values, clause: str) -> None:
+    found = judged(name, **values)
+    assert (found.outcome, found.clause) == (Outcome.WRONG, clause)
+
+
+@pytest.mark.spec("SHR-02")
+def test_slots_may_have_other_numbers() -> None:
+    assert judged(MAP, slots=[7 - slot for slot in vector(MAP).expected["slots"]]).outcome is Outcome.EXACT
+
+
+@pytest.mark.spec("SHR-05", "SHR-08")
+def test_where_identity_is_not_claimed_rounding_may_decide_a_draft_but_not_in_float64() -> None:
+    ids = vector(CLAIMED).expected["token_ids"]  # those of AR under the same sharing
+    assert judged(UNCLAIMED, token_ids=ids).outcome is Outcome.NEAR_TIE
+    found = judged(UNCLAIMED, token_ids=ids, dtype="float64")
+    assert (found.outcome, found.clause) == (Outcome.WRONG, "SHR-05")
+    assert judged(UNCLAIMED, token_ids=ids[:-3]).outcome is not Outcome.EXACT
+
+
 @pytest.mark.spec("NOT-04")
 def test_to_accept_what_must_be_refused_is_wrong_and_the_other_way_round() -> None:
     found = judged("invalid/wfd-draft-depth-beyond", refused=False)
@@ -323,6 +361,10 @@ def test_a_vector_may_be_answered_by_several_decoders() -> None:
         ('{"id": "sampling/draw-small", "key": "c05e"}', "key is not a whole number in hexadecimal"),
         ('{"id": "sampling/draw-small", "bits": "0x1"}', "bits is not a list"),
         ('{"id": "sampling/choice-tie", "margin": true}', "margin is not a number"),
+        (f'{{"id": "{MAP}", "token_ids": []}}', "token_ids is not part of this vector"),
+        (f'{{"id": "{CLAIMED}", "slots": []}}', "slots is not part of this vector"),
+        (f'{{"id": "{CLAIMED}", "finish_reason": "length"}}', "token_ids is not given"),
+        (f'{{"id": "{CLAIMED}", "dtype": "float32"}}', "exactness, equals_ar is not given"),
         ('{"id": "invalid/budget-0", "refused": "no"}', "refused is not true or false"),
         ('{"id": "invalid/budget-0", "refused": null}', "refused is not true or false"),
     ],
@@ -375,4 +417,6 @@ def test_the_command_judges_one_kind_alone(judge: Run) -> None:
     assert judge("-", "--kind", "invalid", stdin=text)[0] == 0
     code, out, err = judge("-", "--kind", "riddle", stdin=text)
     assert (code, out) == (2, "")
-    assert err == "wfd: error: kind='riddle' is none of schedule, tokens, numerics, sampling, invalid (CONF-07)\n"
+    assert (
+        err == "wfd: error: kind='riddle' is none of schedule, tokens, numerics, sampling, invalid, sharing (CONF-07)\n"
+    )

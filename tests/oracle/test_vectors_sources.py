@@ -93,6 +93,71 @@ def test_tokens_are_those_of_the_official_network(name: str, family: str, prompt
     assert one.expected["finish_reason"] == ("eos" if ids[-1] in one.input["stop_ids"] else "length")
 
 
+def about_sharing(what: str) -> list[Vector]:
+    return [one for one in vectors.load("sharing") if one.input["what"] == what]
+
+
+@pytest.mark.spec("SHR-02", "SHR-08", "SHR-09")
+def test_slots_in_turn_are_those_of_the_formulas() -> None:
+    in_turn = [one for one in about_sharing("slot_map") if isinstance(one.input["kv_slots"], int)]
+    assert len(in_turn) >= 5
+    for one in in_turn:
+        slots, full, layers = (one.input[name] for name in ("kv_slots", "recurrence_depth", "recurrent_layers"))
+        shared = slots < full
+        assert one.expected == {
+            "slots": [r % slots * layers + layer for r in range(full) for layer in range(layers)],
+            "least_draft_depth": slots * ((full - 1) // slots) if shared else 1,
+            "least_settled_depth": full if shared else 1,
+        }
+
+
+def slot_by_the_table(name: str, step: int) -> int:
+    """Gives the slot of a step under a strategy of Huginn's code, as the table of SHR-02 has it."""
+    _, compresses, rule = name.rpartition("compress-")
+    if not compresses:
+        return step
+    if rule == "anchor":
+        return step if step < 32 else 32 + step % 4
+    return step % int(rule[1:]) if rule[0] == "s" else step // int(rule[1:])
+
+
+@pytest.mark.spec("SHR-02", "SHR-08")
+def test_slots_of_strategies_and_their_bounds_follow_from_the_table() -> None:
+    named = [one for one in about_sharing("slot_map") if isinstance(one.input["kv_slots"], str)]
+    assert len(named) >= 8
+    for one in named:
+        name, full, layers = (one.input[key] for key in ("kv_slots", "recurrence_depth", "recurrent_layers"))
+        expected = [slot_by_the_table(name, t) for t in range(full * layers)]
+        assert one.expected["slots"] == expected
+        steps = range(len(expected))
+        waits = [later - t for t in steps for later in steps if expected[later] == expected[t]]
+        assert one.expected["least_draft_depth"] == next(d for d in range(1, full + 1) if max(waits) <= d * layers)
+
+
+@pytest.mark.spec("SHR-02", "SHR-05", "SHR-07", "SHR-08")
+def test_texts_under_a_strategy_are_those_of_the_official_network() -> None:
+    recorded = golden("huginn")
+    noted = recorded.notes["prompts"][1]["greedy_kv"]
+    held = [one for one in about_sharing("text") if one.input["kv_slots"] in noted]
+    assert {one.input["decoder"] for one in held} == {"ar", "wfd"}
+    for one in held:
+        ids = one.expected["token_ids"]
+        assert one.input["prompt_ids"] == recorded.prompt(1)
+        assert ids == noted[one.input["kv_slots"]]["tokens"][: len(ids)]
+        assert ids != recorded.greedy(1, ".t8")[: len(ids)]
+
+
+@pytest.mark.spec("SHR-03", "SHR-11")
+def test_a_text_is_exact_if_its_cells_are_those_of_a_run_without_sharing() -> None:
+    for one in about_sharing("text"):
+        if one.input["model"]["name"] != "ouro-tiny":
+            continue
+        # Ouro has no prelude and no coda; 3 layers of 4 heads of 16 numbers, keys and values, 8 bytes each.
+        positions = len(one.input["prompt_ids"]) + one.input["max_new_tokens"] - 1
+        assert one.expected["kv_bytes"] == positions * one.input["kv_slots"] * 3 * 4 * 16 * 2 * 8
+        assert (one.expected["exactness"] == "exact") == (one.input["kv_slots"] == 4)
+
+
 @pytest.mark.parametrize("name", ["tiny-ouro", "tiny-huginn", "ouro-tiny", "huginn-tiny"])
 def test_every_vector_is_about_the_weights_that_are_here(name: str) -> None:
     about = [one for one in vectors.load() if one.input.get("model", {}).get("name") == name]

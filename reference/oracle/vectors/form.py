@@ -35,6 +35,8 @@ FLAGS: Final[Mapping[str, str]] = MappingProxyType(
         "network": "States, logits or cells are not the network's. Look at the first depth that differs.",
         "initial state": "The random initial state is another one, so no token of a Huginn-type model can be compared.",
         "choice": "Another token is chosen from the same logits.",
+        "slots": "Steps share other slots than they should, a slot does not hold what was written last, or more is "
+        "claimed of the result than is proved.",
         "refusal": "What has no meaning is computed all the same, and its result looks like one.",
         "acceptance": "Something allowed is refused: a limit is drawn too narrow.",
     }

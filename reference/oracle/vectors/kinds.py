@@ -9,13 +9,13 @@ from types import MappingProxyType
 from typing import Final
 
 from reference.errors import ParameterError
-from reference.oracle.vectors import invalid, numerics, sampling, schedule, tokens
+from reference.oracle.vectors import invalid, numerics, sampling, schedule, sharing, tokens
 from reference.oracle.vectors.form import FLAGS, FOLDER, FORMAT, Vector, read
 from reference.oracle.vectors.kind import Kind, schema_of
 from reference.oracle.vectors.layout import pretty
 
 KINDS: Final[Mapping[str, Kind]] = MappingProxyType(
-    {kind.name: kind for kind in (schedule.KIND, tokens.KIND, numerics.KIND, sampling.KIND, invalid.KIND)}
+    {kind.name: kind for kind in (schedule.KIND, tokens.KIND, numerics.KIND, sampling.KIND, invalid.KIND, sharing.KIND)}
 )
 """The kinds, by name. A new one gets its line here."""
 

@@ -21,15 +21,16 @@ from reference.oracle.tolerance import TOLERANCES, coarser
 from reference.oracle.vectors import weights
 from reference.oracle.vectors.answers import RIGHT, Answer, Finding, wrong
 from reference.oracle.vectors.form import JsonObject, Vector
-from reference.oracle.vectors.kind import INTEGER, INTEGERS, NUMBER, NUMBERS, TEXT, Field, Kind
+from reference.oracle.vectors.kind import INTEGER, INTEGERS, NUMBER, NUMBERS, TEXT, Field, Fields, Kind
 from reference.oracle.verdicts import Verdict
 
 _DIGITS: Final = 6
 """Decimals of margins and logits in the files."""
 
-_DTYPES: Final[Mapping[str, torch.dtype]] = MappingProxyType(
+DTYPES: Final[Mapping[str, torch.dtype]] = MappingProxyType(
     {str(dtype).removeprefix("torch."): dtype for dtype in TOLERANCES}
 )
+"""The types that an answer may be computed in."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -127,7 +128,6 @@ def make() -> Iterator[Vector]:
         if case.stop_after is not None:
             problem["stop_ids"] = [output.token_ids[case.stop_after]]
             output = _agreed(problem)
-        assert output.logits is not None
         clauses = {"AR-03", "CONF-02", "CONF-05", "DTV-07", "MOD-12", "SMP-01", "SMP-03", "SMP-14", "WFD-11"}
         if case.full is not None:
             clauses.add("MOD-02")
@@ -139,13 +139,19 @@ def make() -> Iterator[Vector]:
             flag="identity" if case.stop_after is None else "stop",
             comment=case.comment,
             input=problem,
-            expected={
-                "token_ids": output.token_ids,
-                "finish_reason": str(output.finish_reason),
-                "margins": [round(margin, _DIGITS) for margin in output.margins],
-                "largest_logits": [round(largest, _DIGITS) for largest in output.logits.abs().amax(dim=-1).tolist()],
-            },
+            expected=text_of(output),
         )
+
+
+def text_of(output: Output) -> JsonObject:
+    """Gives what a solution says of a text whose logits were kept; see `TEXT_FIELDS`."""
+    assert output.logits is not None
+    return {
+        "token_ids": output.token_ids,
+        "finish_reason": str(output.finish_reason),
+        "margins": [round(margin, _DIGITS) for margin in output.margins],
+        "largest_logits": [round(largest, _DIGITS) for largest in output.logits.abs().amax(dim=-1).tolist()],
+    }
 
 
 def judge(vector: Vector, answer: Answer) -> Finding:
@@ -154,14 +160,24 @@ def judge(vector: Vector, answer: Answer) -> Finding:
     ids, reason = answer.integers("token_ids"), answer.text("finish_reason")
     if ids is None:
         raise answer.wrong("token_ids", "given")
-    name = answer.text("dtype") or "float32"
-    if name not in _DTYPES:
-        raise answer.wrong("dtype", f"any of {', '.join(_DTYPES)}")
+    dtype = dtype_of(answer)
     if ids == expected["token_ids"] and reason in {None, expected["finish_reason"]}:
         return RIGHT
     if problem["model"]["name"] in SHIPPED:
-        return _in_words(_reread(problem, ids, reason, _DTYPES[name]))
-    return _compared(expected, ids, reason, _DTYPES[name])
+        return _in_words(_reread(problem, ids, reason, dtype))
+    return compared(expected, ids, reason, dtype)
+
+
+def dtype_of(answer: Answer) -> torch.dtype:
+    """Gives the type that an answer was computed in.
+
+    Raises:
+        ParameterError: If it is none of `DTYPES`.
+    """
+    name = answer.text("dtype") or "float32"
+    if name not in DTYPES:
+        raise answer.wrong("dtype", f"any of {', '.join(DTYPES)}")
+    return DTYPES[name]
 
 
 def _input(case: Case) -> JsonObject:
@@ -170,7 +186,7 @@ def _input(case: Case) -> JsonObject:
     shallow = max(1, full // 8)
     return {
         "model": weights.described(case.model),
-        "prompt_ids": _prompt_ids(case),
+        "prompt_ids": prompt_ids_of(case.model, case.prompt),
         "max_new_tokens": case.budget,
         "stop_ids": sorted(model.eos_token_ids) if case.model in SHIPPED else [],
         "recurrence_depth": full,
@@ -185,12 +201,13 @@ def _input(case: Case) -> JsonObject:
     }
 
 
-def _prompt_ids(case: Case) -> list[int]:
-    if not isinstance(case.prompt, str):
-        return list(case.prompt)
-    tokenizer = load_tokenizer(case.model)
+def prompt_ids_of(model: str, prompt: str | tuple[int, ...]) -> list[int]:
+    """Gives the prompt of a case, which may be a flavour of the shipped models' default prompts."""
+    if not isinstance(prompt, str):
+        return list(prompt)
+    tokenizer = load_tokenizer(model)
     assert tokenizer is not None, "the shipped models have tokenizers"
-    return list(tokenizer.encode(default_prompts()[case.prompt]).ids)
+    return list(tokenizer.encode(default_prompts()[prompt]).ids)
 
 
 def _agreed(problem: JsonObject) -> Output:
@@ -247,8 +264,18 @@ def _in_words(verdict: TokensVerdict) -> Finding:
     return Finding(verdict.verdict, f"new token {near.index}: {what}; {len(verdict.near_ties)} near ties in all")
 
 
-def _compared(expected: JsonObject, ids: list[int], reason: str | None, dtype: torch.dtype) -> Finding:
-    """Compares up to the first difference; what follows has another prefix (CONF-05)."""
+def compared(
+    expected: JsonObject, ids: list[int], reason: str | None, dtype: torch.dtype, *, clause: str = "AR-03"
+) -> Finding:
+    """Compares a text that is not the solution up to the first difference; what follows has another prefix (CONF-05).
+
+    Args:
+        expected: The solution.
+        ids: The answer's tokens.
+        reason: The answer's finish reason, if it gives one.
+        dtype: The type that the answer was computed in.
+        clause: The clause that another token breaks.
+    """
     right = expected["token_ids"]
     place = next((k for k, (own, said) in enumerate(zip(right, ids, strict=False)) if own != said), None)
     if place is None and ids != right:
@@ -260,7 +287,7 @@ def _compared(expected: JsonObject, ids: list[int], reason: str | None, dtype: t
     what = f"new token {place}: {ids[place]} for {right[place]}, margin {margin:.3g}, near tie up to {tolerance:.3g}"
     if margin <= tolerance:
         return Finding(Verdict.NEAR_TIE, f"{what}; what follows is not compared")
-    return wrong("AR-03", what)
+    return wrong(clause, what)
 
 
 _DECODER: Final[JsonObject] = {
@@ -273,6 +300,19 @@ _DECODER: Final[JsonObject] = {
     "required": ["decoder", "draft_depth", "draft_length"],
     "additionalProperties": False,
 }
+
+TEXT_FIELDS: Final[Fields] = MappingProxyType(
+    {
+        "token_ids": Field(INTEGERS, "the new tokens"),
+        "finish_reason": Field({"enum": ["eos", "length", "context"]}, "why decoding ended"),
+        "margins": Field(NUMBERS, "of every token: its logit minus the best of any other id; float64, 6 decimals"),
+        "largest_logits": Field(NUMBERS, "of every token: the largest logit of its row, without sign"),
+    }
+)
+"""What a solution says of a text."""
+
+TOLERANCE: Final = 2 * 10.0**-_DIGITS
+"""How far these numbers may be from another machine's."""
 
 KIND: Final = Kind(
     name="tokens",
@@ -289,18 +329,13 @@ KIND: Final = Kind(
             {"type": "array", "items": _DECODER}, "runs that gave the solution; any other must give it too"
         ),
     },
-    expected={
-        "token_ids": Field(INTEGERS, "the new tokens"),
-        "finish_reason": Field({"enum": ["eos", "length", "context"]}, "why decoding ended"),
-        "margins": Field(NUMBERS, "of every token: its logit minus the best of any other id; float64, 6 decimals"),
-        "largest_logits": Field(NUMBERS, "of every token: the largest logit of its row, without sign"),
-    },
+    expected=TEXT_FIELDS,
     answer={
         "token_ids": Field(INTEGERS, "your new tokens"),
         "finish_reason": Field(TEXT, "your reason", is_optional=True),
-        "dtype": Field({"enum": list(_DTYPES)}, "the type you compute in; float32 if not given", is_optional=True),
+        "dtype": Field({"enum": list(DTYPES)}, "the type you compute in; float32 if not given", is_optional=True),
     },
     make=make,
     judge=judge,
-    tolerance=2 * 10.0**-_DIGITS,
+    tolerance=TOLERANCE,
 )
