@@ -212,7 +212,7 @@ def scripted(one: Vector) -> ScriptedModel:
 
 
 def answers_of(kind: type[Outsider], flag: str | None = None) -> list[dict[str, object]]:
-    """Lets an implementation that shares nothing with ours answer; it knows WFD alone, and no end of the context.
+    """Lets an implementation that shares nothing with ours answer; it knows one decoder, and no end of the context.
 
     Args:
         kind: The implementation.
@@ -221,11 +221,13 @@ def answers_of(kind: type[Outsider], flag: str | None = None) -> list[dict[str, 
     answers: list[dict[str, object]] = []
     for one in SCHEDULES:
         problem = one.input
-        foreign = problem["decoder"] != "wfd" or problem["context_length"] < 64 or problem["max_new_tokens"] == 0
+        is_bounded = problem["context_length"] < 64 or problem["max_new_tokens"] == 0
+        foreign = problem["decoder"] != kind.decoder or is_bounded
         if foreign or flag not in {None, one.flag}:
             answers.append({"id": one.id, "skipped": "not in this engine"})
             continue
-        report = kind(
+        asked = type(kind.__name__, (kind,), {"draft_length": problem["draft_length"]})
+        report = asked(
             scripted(one),
             [1] * problem["prompt_length"],
             draft_depth=problem["draft_depth"],
@@ -249,7 +251,8 @@ def answers_of(kind: type[Outsider], flag: str | None = None) -> list[dict[str, 
 def test_another_implementation_solves_every_schedule_that_it_knows(kind: type[Outsider]) -> None:
     verdict = vectors.check(answers_of(kind))
     assert verdict.verdict == "exact", str(verdict)
-    assert sum(one.outcome is Outcome.EXACT for one in verdict.vectors) >= 20
+    known = sum(one.input["decoder"] == kind.decoder for one in SCHEDULES)
+    assert sum(one.outcome is Outcome.EXACT for one in verdict.vectors) > known / 2
 
 
 @pytest.mark.parametrize(
