@@ -29,7 +29,7 @@ def differences(one: object, other: object, tolerance: float, place: str = "") -
         case dict(), dict():
             return [f"{place}: {list(one)} and {list(other)}"] * (list(one) != list(other)) + [
                 found
-                for name in one.keys() & other.keys()
+                for name in [name for name in one if name in other]
                 for found in differences(one[name], other[name], tolerance, f"{place}.{name}")
             ]
         case list(), list():

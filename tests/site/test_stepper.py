@@ -184,7 +184,7 @@ def test_a_wrong_trace_is_stopped_at_the_event_that_the_oracle_names(opened: Ope
 def test_what_is_no_trace_is_said_to_be_none(opened: Opened) -> None:
     page = opened.stepper()
     drop(page, trace.to_jsonl(WAVE[:1]) + '{"event": "comit"}', name="<b>x</b>")
-    assert verdict(page).startswith('wrong <b>x</b>: line 2 is not an event of trace format 1: no event "comit"')
+    assert verdict(page).startswith('wrong <b>x</b>: line 2 is not an event of trace format 1 or 2: no event "comit"')
     assert page.locator("#stepper article").count() == 0
 
 

@@ -3,7 +3,7 @@
 /** The fields of each event beside "event", in the published order, and what each holds. */
 export const FIELDS = {
   start: {
-    version: "one",
+    version: "version",
     decoder: "text",
     recurrence_depth: "whole",
     draft_depth: "whole",
@@ -26,7 +26,7 @@ export const FIELDS = {
 const isWhole = Number.isSafeInteger;
 
 const IS_A = {
-  one: (value) => value === 1,
+  version: (value) => value === 1 || value === 2,
   text: (value) => typeof value === "string",
   whole: isWhole,
   "whole or null": (value) => value === null || isWhole(value),
@@ -35,6 +35,9 @@ const IS_A = {
   lanes: (value) =>
     Array.isArray(value) && value.every((lane) => Array.isArray(lane) && lane.length === 3 && lane.every(isWhole)),
 };
+
+/** Fields that may be left out, and are not looked at here: which KV cells were read, in format 2. */
+const OPTIONAL = { advance: ["reads"] };
 
 /** A line is not an event of this format. What cannot be read cannot be judged. */
 export class FormatError extends Error {}
@@ -47,7 +50,7 @@ export function parseTrace(text) {
     try {
       events.push({ ...event(JSON.parse(line)), line: index + 1 });
     } catch (error) {
-      throw new FormatError(`line ${index + 1} is not an event of trace format 1: ${error.message}`);
+      throw new FormatError(`line ${index + 1} is not an event of trace format 1 or 2: ${error.message}`);
     }
   });
   return events;
@@ -56,7 +59,7 @@ export function parseTrace(text) {
 function event(record) {
   const fields = FIELDS[record?.event];
   if (!fields) throw new Error(`no event "${record?.event}"`);
-  const strange = Object.keys(record).find((name) => name !== "event" && !(name in fields));
+  const strange = Object.keys(record).find((name) => name !== "event" && !(name in fields || OPTIONAL[record.event]?.includes(name)));
   if (strange) throw new Error(`no field "${strange}" in ${record.event}`);
   const read = { event: record.event };
   for (const [name, kind] of Object.entries(fields)) {
