@@ -16,11 +16,10 @@ NAMES = {"tiny-ouro": 1, "tiny-huginn": 2}
 
 @pytest.mark.spec("SHR-05")
 @pytest.mark.parametrize("name", NAMES)
-@pytest.mark.parametrize("kv_slots", [1, 2, 3, None])
+@pytest.mark.parametrize("kv_slots", [1, 2, 3])
 def test_bytes_read_are_those_of_the_slots_that_attention_is_handed(
-    name: str, kv_slots: int | None, monkeypatch: pytest.MonkeyPatch
+    name: str, kv_slots: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """With shared slots to the byte; own slots of a wave are read as one rectangle, so a few cells more."""
     model, context, read = models.load(name), 64, []
     original = kv._attention  # noqa: SLF001 - watched, not used
 
@@ -38,7 +37,18 @@ def test_bytes_read_are_those_of_the_slots_that_attention_is_handed(
         for depths in waves:
             sharing._tick(model, cache, context, depths)  # noqa: SLF001
     computed = sharing.kv_bytes_read(model, slots, context, draft_depth) * len(waves) / model.dtype.itemsize
-    assert computed <= sum(read) <= computed * (1 if kv_slots else 1 + len(waves[0]) / context)
+    assert sum(read) == computed
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_with_own_slots_every_row_reads_a_slot_up_to_its_own_position(name: str) -> None:
+    model, context = models.load(name), 64
+    shapes, depth = model.kv_shapes, model.recurrence_depth
+    own = slot_map(None, recurrence_depth=depth, recurrent_layers=shapes.recurrent_layers)
+    rows = depth // NAMES[name]
+    cells = sum(range(context - rows + 1, context + 1))
+    per_cell = shapes.recurrent_layers * 2 * shapes.kv_heads * shapes.head_dim * model.dtype.itemsize
+    assert sharing.kv_bytes_read(model, own, context, NAMES[name]) == cells * per_cell
 
 
 def test_the_weights_counted_are_the_recurrent_blocks() -> None:
