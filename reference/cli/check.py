@@ -137,8 +137,7 @@ def _parser() -> Parser:
         optional = "?" if name == "tokens" else None
         kind.add_argument("file", nargs=optional, metavar="FILE", help="what to judge; - reads standard input")
         kind.add_argument("--json", action="store_true", help="print JSON instead of text")
-        if name != "vectors":
-            kind.add_argument("--junit", metavar="OUT", help="write JUnit XML too, for CI")
+        kind.add_argument("--junit", metavar="OUT", help="write JUnit XML too, for CI")
         if name == "tokens":
             kind.add_argument("--url", metavar="URL", help="ask this server, at its /v1/completions")
             kind.add_argument("--served-model", metavar="NAME", help="the model's name on the server")
@@ -267,6 +266,18 @@ def _vectors(given: CheckArguments) -> int:
 
     assert given.file is not None, "only tokens can be had elsewhere"
     verdict = vectors.check(_read(given.file), kind=given.kind)
+    bad = {vectors.Outcome.WRONG, vectors.Outcome.MISSING}
+    tests = [
+        TestCase(
+            name=one.id,
+            verdict=one.outcome,
+            complaint=f"{one.clause or one.flag}: {one.reason}\n\n{one}" if one.outcome in bad else None,
+            explanation=str(one),
+            seconds=0.0,
+        )
+        for one in verdict.vectors
+    ]
+    _write_junit(given, tests)
     if given.json:
         _print(verdict.as_json())
     else:

@@ -12,6 +12,7 @@ from xml.etree import ElementTree as ET
 
 _NOT_IN_XML: Final = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 """Characters that XML 1.0 cannot hold, not even escaped."""
+_SKIPPED: Final = "skipped"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -23,7 +24,7 @@ class TestCase:
     name: str
     """What was judged."""
     verdict: str
-    """`exact`, `near_tie` or `wrong`."""
+    """`exact`, `near_tie` or `wrong`; `skipped` where the candidate declined to answer."""
     complaint: str | None
     """If it is wrong: the clause and the reason in a line, then more."""
     explanation: str
@@ -40,12 +41,13 @@ def to_junit(suite: str, cases: Sequence[TestCase]) -> str:
         cases: What was judged.
     """
     failed = sum(case.complaint is not None for case in cases)
+    skipped = sum(case.verdict == _SKIPPED for case in cases)
     seconds = sum(case.seconds for case in cases)
     totals = {
         "tests": str(len(cases)),
         "failures": str(failed),
         "errors": "0",
-        "skipped": "0",
+        "skipped": str(skipped),
         "time": f"{seconds:.3f}",
     }
     root = ET.Element("testsuites", totals)
@@ -57,6 +59,8 @@ def to_junit(suite: str, cases: Sequence[TestCase]) -> str:
             message = _clean(case.complaint.partition("\n")[0])
             failure = ET.SubElement(element, "failure", {"type": message.partition(":")[0], "message": message})
             failure.text = _clean(case.complaint)
+        elif case.verdict == _SKIPPED:
+            ET.SubElement(element, "skipped", {"message": _clean(case.explanation)})
         elif case.verdict != "exact":
             ET.SubElement(element, "system-out").text = _clean(case.explanation)
     ET.indent(root)

@@ -12,6 +12,7 @@ from reference import models
 from reference.cli import check
 from reference.models.protocol import LoopedModel
 from reference.models.scripted import ScriptedModel
+from reference.oracle import vectors
 from reference.trace import to_jsonl
 from tests.cases.decoders import lap_model
 from tests.commands import Run
@@ -234,6 +235,21 @@ def test_a_trace_is_reported_as_junit(judge: Run, tmp_path: Path) -> None:
     (failure,) = junit_suite(file)[0]
     assert failure.get("type") == "SMP-14"
     assert judge("trace", "-", "--junit", str(tmp_path / "no" / "folder"), stdin=WAVE)[0] == 2
+
+
+def test_answers_to_vectors_are_reported_as_junit(judge: Run, tmp_path: Path) -> None:
+    first, second, *others = [vector for vector in vectors.load("sampling") if "token_ids" not in vector.expected]
+    answers: list[dict[str, object]] = [{"id": first.id, **first.expected}, {"id": second.id, "skipped": "no seeds"}]
+    file = tmp_path / "out.xml"
+    text = "\n".join(map(json.dumps, answers))
+    assert judge("vectors", "-", "--junit", str(file), stdin=text)[0] == 1
+    suite = junit_suite(file)
+    assert suite.attrib["skipped"] == "1"
+    assert int(suite.attrib["failures"]) >= len(others), "vectors without an answer"
+    outcomes = {case.attrib["name"]: [part.tag for part in case] for case in suite}
+    assert outcomes[first.id] == []
+    assert outcomes[second.id] == ["skipped"]
+    assert outcomes[others[0].id] == ["failure"]
 
 
 def test_the_check_of_junit_takes_what_pytest_writes_and_refuses_what_it_would_not(
