@@ -4,19 +4,25 @@ The official networks' own numbers, the table of MOD-06, closed forms, and anoth
 """
 
 import json
-from functools import cache
+from collections.abc import Sequence
+from functools import cache, partial
 
 import pytest
 import torch
 
+from reference import engine
+from reference.ar import AR
 from reference.cost.closed_forms import exact_ticks
+from reference.dtv import DtV
 from reference.models.scripted import ScriptedModel
 from reference.oracle import vectors
 from reference.oracle.vectors import FLAGS, Outcome, Vector
-from reference.oracle.vectors.weights import described
+from reference.oracle.vectors.weights import described, loaded
+from reference.provenance import Part
 from reference.sampling import initial_noise
 from reference.schedule import Accept, Commit, Reject
 from reference.trace import from_jsonl
+from reference.wfd import WFD
 from tests.golden.data import assert_near, golden
 from tests.oracle import gallery
 from tests.oracle.outsider import Outsider
@@ -276,3 +282,52 @@ def test_a_wrong_implementation_fails_a_vector_whose_flag_says_why(
     failed = [one for one in vectors.check(answers_of(kind, flag)).vectors if one.outcome is Outcome.WRONG]
     assert clause in {one.clause for one in failed}
     assert all(FLAGS[flag] in str(one) for one in failed)
+
+
+@pytest.mark.spec("SHR-04")
+def test_shared_slots_that_keep_the_first_recurrences_of_the_prompt_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The mistake of an outsider who compacts the prompt's cells, from the wrong end."""
+    prefill = engine.Decoding._prefill  # noqa: SLF001 - the mistake is made inside
+
+    def wrong(self: engine.Decoding, prompt_ids: Sequence[int]) -> int:
+        token = prefill(self, prompt_ids)
+        if self._sharing is None:
+            return token
+        own = engine.Decoding(self._model, prompt_ids, self._schedule, state_scale=0.0)
+        slot_of, prompt = self._sharing.by_recurrence, slice(0, len(prompt_ids))
+        assert slot_of is not None
+        for slot in set(slot_of):
+            keys, values = own.kv.cells(Part.RECURRENT, prompt, recurrence=slot_of.index(slot))
+            self.kv._keys[Part.RECURRENT][:, slot, :, :, prompt] = keys.transpose(-1, -2)  # noqa: SLF001
+            self.kv._values[Part.RECURRENT][:, slot, :, prompt] = values  # noqa: SLF001
+        return token
+
+    texts = [one for one in about_sharing("text") if one.input["kv_slots"] in {1, 2}]
+    right = [{"id": one.id, "token_ids": one.expected["token_ids"]} for one in texts]
+    monkeypatch.setattr(engine.Decoding, "_prefill", wrong)
+    answers = [{"id": one.id, "token_ids": decoded(one).token_ids} for one in texts]
+    assert answers != right
+    others = [{"id": one.id, "skipped": "about something else"} for one in vectors.load("sharing") if one not in texts]
+    verdict = vectors.check([*answers, *others])
+    assert verdict.verdict == "wrong"
+    found = {one.clause for one in verdict.vectors if one.outcome is Outcome.WRONG}
+    assert found == {"SHR-07"}, "the text is not that of AR under the same sharing"
+
+
+def decoded(text: Vector) -> engine.Output:
+    """Runs our engine on a text about sharing."""
+    problem = text.input
+    make: dict[str, engine.MakeSchedule] = {
+        "ar": AR,
+        "dtv": partial(DtV, draft_depth=problem["draft_depth"], draft_length=problem["draft_length"]),
+        "wfd": partial(WFD, draft_depth=problem["draft_depth"]),
+    }
+    return engine.generate(
+        loaded(problem["model"]["name"]),
+        problem["prompt_ids"],
+        make[problem["decoder"]],
+        max_new_tokens=problem["max_new_tokens"],
+        eos_token_id=problem["stop_ids"],
+        state_scale=problem["state_scale"],
+        kv_slots=problem["kv_slots"],
+    )
