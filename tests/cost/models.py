@@ -32,7 +32,7 @@ def shape(model: Ouro | Huginn) -> LoopedShape:
 
 @dataclass
 class Tally(TorchDispatchMode):  # type: ignore[no-untyped-call]  # torch does not say
-    """Counts what products touch: those with weights (`mm`, `addmm`) and those of attention (`bmm`)."""
+    """Counts what products touch: those with weights (`mm`, `addmm`) and those of attention (`bmm`, `baddbmm`)."""
 
     linear_flops: int = 0
     attention_flops: int = 0
@@ -63,12 +63,17 @@ class Tally(TorchDispatchMode):  # type: ignore[no-untyped-call]  # torch does n
             case torch.ops.aten.addmm:
                 self._linear(args[1], args[2], out)
             case torch.ops.aten.bmm:
-                batches, rows, inner = args[0].shape
-                self.attention_flops += 2 * batches * rows * inner * args[1].shape[-1]
-                self.attended_bytes += args[1].nbytes
+                self._attention(args[0], args[1])
+            case torch.ops.aten.baddbmm:
+                self._attention(args[1], args[2])
             case _:
                 pass
         return out
+
+    def _attention(self, rows: Tensor, cells: Tensor) -> None:
+        batches, queries, inner = rows.shape
+        self.attention_flops += 2 * batches * queries * inner * cells.shape[-1]
+        self.attended_bytes += cells.nbytes
 
     def _linear(self, rows: Tensor, matrix: Tensor, out: Tensor) -> None:
         self.linear_flops += 2 * rows.shape[0] * matrix.shape[0] * matrix.shape[1]
