@@ -1,43 +1,28 @@
 """Decoding with shared KV slots: held against cells in a dict, counted in calls and bytes, and what is said of it."""
 
 from collections.abc import Sequence
-from functools import cache
-from typing import Any, Final
+from functools import partial
+from typing import Final
 
 import pytest
 import torch
 from torch import Tensor
 
 from reference import kv as kv_module
-from reference.engine import Output
 from reference.models.protocol import LoopedModel
 from reference.provenance import Part
 from reference.sharing import slot_map
-from tests.cases.decoders import decode, every_decoder
-from tests.models_for_tests import huginn_config, ouro_config, random_huginn, random_ouro
+from tests.cases.decoders import every_decoder
 from tests.running import Running
+from tests.shared_slots import LAYERS, PROMPT, any_family, model
+from tests.shared_slots import run as shared_run
 
-LAYERS: Final = 2
 STRATEGIES: Final = (1, 2, 3, "compress-s1", "compress-s3", "compress-r2", "compress-r3")
 """Slots in turn, and slots that layers share."""
-PROMPT: Final = [1, 2, 3]
 
 
-@cache
-def model(family: str, seed: int = 0) -> LoopedModel:
-    """Gives a random model with two recurrent layers and four recurrences, in float64."""
-    if family == "ouro":
-        return random_ouro(ouro_config(recurrence_depth=4, num_layers=LAYERS), seed=seed)
-    return random_huginn(huginn_config(recurrence_depth=4, core_layers=LAYERS), seed=seed)
-
-
-def run(decoder: str, family: str, kv_slots: int | str | None, *, seed: int = 0, **options: object) -> Output:
-    """Decodes twelve tokens, every row alone, and checks every read."""
-    given: dict[str, Any] = {"arithmetic": "exact", "provenance": True, "max_new_tokens": 12} | options
-    return decode(decoder, model(family, seed), PROMPT, kv_slots=kv_slots, keep_logits=True, **given)
-
-
-any_family = pytest.mark.parametrize("family", ["ouro", "huginn"])
+run = partial(shared_run, provenance=True)
+"""Decodes twelve tokens, every row alone, and checks every read."""
 any_strategy = pytest.mark.parametrize("kv_slots", STRATEGIES)
 
 

@@ -1,17 +1,17 @@
 """Problems for the static path, and what the eager engine makes of them."""
 
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, Final
 
 import torch
 
-from reference import ar, dtv, wfd
 from reference.engine import Decoding, Output
 from reference.graphs import StaticDecoder, StaticOutput
 from reference.models import Huginn, Ouro
 from reference.models.protocol import LoopedModel
 from reference.provenance import Part
+from tests.cases.decoders import decode
 from tests.models_for_tests import huginn_config, ouro_config, random_huginn, random_ouro
 
 PROMPTS: Final = ((3,), (1, 2, 3, 4, 5, 6, 5, 4), (2, 6))
@@ -45,31 +45,18 @@ def eager(
     stop_ids: Sequence[int] = (),
 ) -> Output:
     """Decodes with the eager engine."""
-    run: dict[str, Callable[[], Output]] = {
-        "ar": lambda: ar.generate(
-            model, prompt, max_new_tokens=max_new_tokens, recurrence_depth=depth, eos_token_id=stop_ids
-        ),
-        "dtv": lambda: dtv.generate(
-            model,
-            prompt,
-            max_new_tokens=max_new_tokens,
-            recurrence_depth=depth,
-            eos_token_id=stop_ids,
-            draft_depth=draft_depth,
-            draft_length=draft_length,
-        ),
-        "wfd": lambda: wfd.generate(
-            model,
-            prompt,
-            max_new_tokens=max_new_tokens,
-            recurrence_depth=depth,
-            eos_token_id=stop_ids,
-            draft_depth=draft_depth,
-        ),
-    }
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # deeper than the model was trained for
-        return run[decoder]()
+        return decode(
+            decoder,
+            model,
+            prompt,
+            draft_depth=draft_depth,
+            draft_length=draft_length,
+            max_new_tokens=max_new_tokens,
+            recurrence_depth=depth,
+            eos_token_id=stop_ids,
+        )
 
 
 def static(  # the options are those of `StaticDecoder`, passed through

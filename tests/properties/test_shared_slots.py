@@ -1,42 +1,18 @@
 """Runs with shared KV slots: AR with the same slots where the spec says so, and another result where it may be."""
 
 import math
-from functools import cache
-from typing import Any, Final
 
 import pytest
 import torch
 
 from reference.dtv import DtV
 from reference.engine import Decoding, Output
-from reference.models.protocol import LoopedModel
 from reference.schedule import Accept, Schedule
 from reference.sharing import slot_map
 from reference.stopping import Stopping
 from reference.wfd import WFD
-from tests.cases.decoders import decode
 from tests.laws.engine import free_positions, outputs_are_identical
-from tests.models_for_tests import huginn_config, ouro_config, random_huginn, random_ouro
-
-LAYERS: Final = 2
-PROMPT: Final = [1, 2, 3]
-
-
-@cache
-def model(family: str, seed: int = 0) -> LoopedModel:
-    """Gives a random model with two recurrent layers and four recurrences, in float64."""
-    if family == "ouro":
-        return random_ouro(ouro_config(recurrence_depth=4, num_layers=LAYERS), seed=seed)
-    return random_huginn(huginn_config(recurrence_depth=4, core_layers=LAYERS), seed=seed)
-
-
-def run(decoder: str, family: str, kv_slots: int | str | None, *, seed: int = 0, **options: Any) -> Output:  # noqa: ANN401
-    """Decodes twelve tokens, every row alone."""
-    given: dict[str, Any] = {"arithmetic": "exact", "max_new_tokens": 12} | options
-    return decode(decoder, model(family, seed), PROMPT, kv_slots=kv_slots, keep_logits=True, **given)
-
-
-any_family = pytest.mark.parametrize("family", ["ouro", "huginn"])
+from tests.shared_slots import LAYERS, PROMPT, any_family, model, run
 
 
 def agreement(one: Output, other: Output) -> int:
