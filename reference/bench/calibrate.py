@@ -7,14 +7,14 @@ the calls.
 """
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Final
 
 import torch
-from torch import Tensor
 
+from reference.bench.drawn import DrawnTensors
 from reference.bench.shapes import shape_of
 from reference.cost.latency import REFERENCE, Setting
 from reference.cost.machines import Machine
@@ -99,9 +99,9 @@ def calibrate(
         rows: Numbers of rows, at most the model's recurrences.
         seconds_per_call: How long each kind of call is repeated.
     """
-    calls = []
+    calls, cpu = [], torch.device("cpu")
     for name, dtype in DTYPES.items():
-        model = Huginn(config, _Drawn(config, dtype), dtype=dtype, device=torch.device("cpu"))
+        model = Huginn(config, DrawnTensors(config.tensor_shapes(), dtype=dtype, device=cpu), dtype=dtype, device=cpu)
         setting = Setting(
             shape=shape_of(config, name="one layer"),
             machine=machine,
@@ -164,21 +164,3 @@ def _time(model: Huginn, number: int, context: int, budget_seconds: float, *, is
         model.recur(states, states, cells.rows(Part.RECURRENT, positions, depths))
 
     return best_seconds(call, budget_seconds=budget_seconds)
-
-
-class _Drawn(Mapping[str, Tensor]):
-    """Random weights, each drawn when it is read, so that no more than one is held beside the model."""
-
-    def __init__(self, config: HuginnConfig, dtype: torch.dtype) -> None:
-        self._shapes = config.tensor_shapes()
-        self._dtype = dtype
-        self._generator = torch.Generator().manual_seed(0)
-
-    def __getitem__(self, name: str) -> Tensor:
-        return torch.rand(self._shapes[name], dtype=self._dtype, generator=self._generator)
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._shapes)
-
-    def __len__(self) -> int:
-        return len(self._shapes)

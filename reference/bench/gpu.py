@@ -10,7 +10,7 @@ import gc
 import json
 import platform
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from types import MappingProxyType
@@ -21,14 +21,19 @@ from rich.console import Console
 from torch import Tensor
 
 from reference.axes import Positions, TokenIds
+from reference.bench.drawn import DrawnTensors
+from reference.bench.shapes import config_of
+from reference.cost.shapes import preset
 from reference.errors import ParameterError
 from reference.graphs.capture import captured
 from reference.graphs.ledger import Field, Flags
 from reference.graphs.rounds import Rounds
+from reference.graphs.step import StepOptions
 from reference.graphs.wavefront import Wavefront
 from reference.models import Huginn, HuginnConfig, Ouro, OuroConfig
 from reference.provenance import Part
 from reference.schedule import default_draft_depth
+from reference.sharing import slot_map
 
 Config: TypeAlias = OuroConfig | HuginnConfig
 
@@ -54,45 +59,12 @@ class Size:
     """Tokens that could be decoded in a row of the table; a quarter where every kernel is launched by the host."""
 
 
-def _ouro(*, num_layers: int, context_length: int) -> OuroConfig:
-    return OuroConfig(
-        vocab_size=49_152,
-        hidden_size=2048,
-        intermediate_size=5632,
-        num_layers=num_layers,
-        num_heads=16,
-        num_kv_heads=16,
-        head_dim=128,
-        context_length=context_length,
-        rope_theta=1e6,
-        eps=1e-6,
-        recurrence_depth=4,
-    )
-
-
-def _huginn(*, context_length: int) -> HuginnConfig:
-    return HuginnConfig(
-        vocab_size=65_536,
-        hidden_size=5280,
-        intermediate_size=17_920,
-        num_heads=55,
-        prelude_layers=2,
-        core_layers=4,
-        coda_layers=2,
-        context_length=context_length,
-        rope_base=50_000.0,
-        eps=1e-6,
-        recurrence_depth=32,
-    )
-
-
 _LONGEST: Final = 65_536
 FULL: Final = Size(
     models=MappingProxyType(
         {
-            "Ouro-1.4B": _ouro(num_layers=24, context_length=_LONGEST + 256),
-            "Huginn-3.5B": _huginn(context_length=_LONGEST + 256),
-            "Ouro-2.6B": _ouro(num_layers=48, context_length=_LONGEST + 256),
+            name: config_of(preset(name.lower()), context_length=_LONGEST + 256)
+            for name in ("Ouro-1.4B", "Huginn-3.5B", "Ouro-2.6B")
         }
     ),
     acceptance=MappingProxyType({"Ouro-1.4B": 0.92, "Ouro-2.6B": 0.92, "Huginn-3.5B": 0.94}),
@@ -105,25 +77,32 @@ FULL: Final = Size(
 TOY: Final = Size(
     models=MappingProxyType(
         {
-            "toy Ouro": replace(
-                _ouro(num_layers=2, context_length=128),
-                vocab_size=64,
-                hidden_size=32,
-                intermediate_size=48,
-                num_heads=2,
-                num_kv_heads=2,
-                head_dim=16,
+            "toy Ouro": config_of(
+                replace(
+                    preset("ouro-1.4b"),
+                    vocab_size=64,
+                    hidden_size=32,
+                    intermediate_size=48,
+                    num_heads=2,
+                    num_kv_heads=2,
+                    head_dim=16,
+                    recurrent_layers=2,
+                ),
+                context_length=128,
             ),
-            "toy Huginn": replace(
-                _huginn(context_length=128),
-                vocab_size=64,
-                hidden_size=32,
-                intermediate_size=48,
-                num_heads=2,
-                prelude_layers=1,
-                core_layers=1,
-                coda_layers=1,
-                recurrence_depth=8,
+            "toy Huginn": config_of(
+                replace(
+                    preset("huginn-3.5b"),
+                    vocab_size=64,
+                    hidden_size=32,
+                    intermediate_size=48,
+                    num_heads=2,
+                    prelude_layers=1,
+                    recurrent_layers=1,
+                    coda_layers=1,
+                    recurrence_depth=8,
+                ),
+                context_length=128,
             ),
         }
     ),
@@ -202,25 +181,6 @@ class _DrawnWavefront(_Drawn, Wavefront):
 
 class _DrawnRounds(_Drawn, Rounds):
     """DtV under drawn verdicts."""
-
-
-class _Noise(Mapping[str, Tensor]):
-    """Tensors of given shapes, drawn on the device when they are asked for."""
-
-    def __init__(self, shapes: Mapping[str, tuple[int, ...]], dtype: torch.dtype, device: torch.device) -> None:
-        self._shapes, self._dtype, self._device = shapes, dtype, device
-        self._generator = torch.Generator(device).manual_seed(0)
-
-    def __getitem__(self, name: str) -> Tensor:
-        shape = self._shapes[name]
-        drawn = torch.randn(shape, generator=self._generator, dtype=self._dtype, device=self._device)
-        return drawn * 0.02 + 1 if len(shape) == 1 else drawn * 0.02
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._shapes)
-
-    def __len__(self) -> int:
-        return len(self._shapes)
 
 
 class Bench:
@@ -330,37 +290,30 @@ class Bench:
         if plan.model != self._name:
             self._model = None  # let go of the last one before the next is drawn
             gc.collect()
-            weights = _Noise(config.tensor_shapes(), self._dtype, self._device)
+            weights = DrawnTensors(config.tensor_shapes(), dtype=self._dtype, device=self._device)
             make = Ouro if isinstance(config, OuroConfig) else Huginn
             self._model = make(config, weights, dtype=self._dtype, device=self._device)  # type: ignore[arg-type]
             self._name = plan.model
         assert self._model is not None
         depth = config.recurrence_depth
-        num_positions = (
-            plan.context + self._size.tokens + 64
-        )  # the width of a wave, and a last round, beyond the tokens
-        slots = tuple(recurrence % plan.slots for recurrence in range(depth))
+        # The width of a wave, and a last round, beyond the tokens.
+        num_positions = plan.context + self._size.tokens + 64
+        layers = self._model.kv_shapes.recurrent_layers
+        slots = slot_map(plan.slots, recurrence_depth=depth, recurrent_layers=layers).by_recurrence
+        assert slots is not None, "slots in turn are no layer's own"
         draft_depth = default_draft_depth(depth)
+        options: StepOptions = {
+            "slots": slots,
+            "num_positions": num_positions,
+            "ring_size": _RING_SIZE,
+            "state_scale": 0.0,
+        }
         step: _DrawnWavefront | _DrawnRounds
         if plan.decoder == "dtv":
-            step = _DrawnRounds(
-                self._model,
-                draft_depth=draft_depth,
-                draft_length=_DRAFT_LENGTH,
-                slots=slots,
-                num_positions=num_positions,
-                ring_size=_RING_SIZE,
-                state_scale=0.0,
-            )
+            step = _DrawnRounds(self._model, draft_depth=draft_depth, draft_length=_DRAFT_LENGTH, **options)
         else:
-            step = _DrawnWavefront(
-                self._model,
-                draft_depth=depth if plan.decoder == "ar" else draft_depth,
-                slots=slots,
-                num_positions=num_positions,
-                ring_size=_RING_SIZE,
-                state_scale=0.0,
-            )
+            d = depth if plan.decoder == "ar" else draft_depth
+            step = _DrawnWavefront(self._model, draft_depth=d, **options)
         step.register_buffer("verdicts", torch.zeros(num_positions, dtype=torch.bool, device=self._device))
         generator = torch.Generator(self._device).manual_seed(1)
         for part in Part:

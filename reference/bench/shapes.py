@@ -41,6 +41,42 @@ def shape_of(config: OuroConfig | HuginnConfig, *, name: str) -> LoopedShape:
     )
 
 
+def config_of(shape: LoopedShape, *, context_length: int) -> OuroConfig | HuginnConfig:
+    """Gives a configuration of a shape: the inverse of `shape_of`; the rest is as the published models have it.
+
+    Args:
+        shape: Sizes.
+        context_length: Positions that the model can compute.
+    """
+    if shape.family is Family.OURO:
+        return OuroConfig(
+            vocab_size=shape.vocab_size,
+            hidden_size=shape.hidden_size,
+            intermediate_size=shape.intermediate_size,
+            num_layers=shape.recurrent_layers,
+            num_heads=shape.num_heads,
+            num_kv_heads=shape.num_kv_heads,
+            head_dim=shape.head_dim,
+            context_length=context_length,
+            rope_theta=1e6,
+            eps=1e-6,
+            recurrence_depth=shape.recurrence_depth,
+        )
+    return HuginnConfig(
+        vocab_size=shape.vocab_size,
+        hidden_size=shape.hidden_size,
+        intermediate_size=shape.intermediate_size,
+        num_heads=shape.num_heads,
+        prelude_layers=shape.prelude_layers,
+        core_layers=shape.recurrent_layers,
+        coda_layers=shape.coda_layers,
+        context_length=context_length,
+        rope_base=50_000.0,
+        eps=1e-6,
+        recurrence_depth=shape.recurrence_depth,
+    )
+
+
 def read_shape(name_or_folder: str | Path) -> LoopedShape:
     """Gives the shape of a published model, a shipped one, or a folder with an official `config.json`.
 

@@ -21,6 +21,7 @@ from typing import Final
 import torch
 
 from reference import ar, dtv, models, wfd
+from reference.bench.drawn import DrawnTensors
 from reference.engine import Output
 from reference.kv import KVCache
 from reference.models import Huginn, HuginnConfig, Ouro
@@ -211,12 +212,8 @@ def random_huginn() -> Huginn:
         recurrence_depth=32,
         dtype=torch.float32,
     )
-    generator = torch.Generator().manual_seed(_SEED)
-    tensors = {
-        name: torch.randn(shape, generator=generator) * shape[-1] ** -0.5
-        for name, shape in config.tensor_shapes().items()
-    }
-    return Huginn(config, tensors, dtype=torch.float32, device=torch.device("cpu"))
+    dtype, device = torch.float32, torch.device("cpu")
+    return Huginn(config, DrawnTensors(config.tensor_shapes(), dtype=dtype, device=device), dtype=dtype, device=device)
 
 
 @torch.inference_mode()

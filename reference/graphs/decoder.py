@@ -14,6 +14,7 @@ from reference.graphs.capture import captured
 from reference.graphs.ledger import EOS, Field
 from reference.graphs.rounds import Rounds
 from reference.graphs.run import Run, run
+from reference.graphs.step import StepOptions
 from reference.graphs.wavefront import Wavefront
 from reference.models.protocol import LoopedModel
 from reference.sampling import check_state_options, greedy
@@ -92,17 +93,18 @@ class StaticDecoder:
         self.model = model
         self._looks_every = looks_every
         self._ahead = 1 if model.device.type == "cuda" else 0
-        self.step = _step(
-            model,
-            decoder,
-            draft_depth=draft_depth,
-            draft_length=draft_length,
-            slots=slots,
-            num_positions=num_positions,
-            looks_every=looks_every,
-            state_seed=state_seed,
-            state_scale=state_scale,
-        )
+        options: StepOptions = {
+            "slots": slots,
+            "num_positions": num_positions,
+            "ring_size": looks_every * (draft_length + 1 if decoder == "dtv" else 1),  # committed between two looks
+            "state_seed": state_seed,
+            "state_scale": state_scale,
+        }
+        self.step: Wavefront | Rounds
+        if decoder == "dtv":
+            self.step = Rounds(model, draft_depth=draft_depth, draft_length=draft_length, **options)
+        else:
+            self.step = Wavefront(model, draft_depth=draft_depth, **options)
         begin = time.perf_counter()
         distinct = {call: captured(call, model.device) for call in dict.fromkeys(self.step.cycle)}
         self.calls: tuple[Callable[[], object], ...] = tuple(distinct[call] for call in self.step.cycle)
@@ -233,38 +235,3 @@ def _draft_depth(decoder: str, draft_depth: int | None, recurrence_depth: int) -
             "step have no fixed recurrence; reference.wfd.generate decodes with any draft depth (WFD-01)"
         )
     return draft_depth
-
-
-def _step(  # noqa: PLR0913 - passed through
-    model: LoopedModel,
-    decoder: str,
-    *,
-    draft_depth: int,
-    draft_length: int,
-    slots: tuple[int, ...],
-    num_positions: int,
-    looks_every: int,
-    state_seed: int,
-    state_scale: float,
-) -> Wavefront | Rounds:
-    """Builds the step; the ring holds what can be committed between two looks."""
-    if decoder == "dtv":
-        return Rounds(
-            model,
-            draft_depth=draft_depth,
-            draft_length=draft_length,
-            slots=slots,
-            num_positions=num_positions,
-            ring_size=looks_every * (draft_length + 1),
-            state_seed=state_seed,
-            state_scale=state_scale,
-        )
-    return Wavefront(
-        model,
-        draft_depth=draft_depth,
-        slots=slots,
-        num_positions=num_positions,
-        ring_size=looks_every,
-        state_seed=state_seed,
-        state_scale=state_scale,
-    )

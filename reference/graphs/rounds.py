@@ -6,13 +6,14 @@ after the end, the surplus executions have no lane and change nothing. Compare `
 """
 
 from collections.abc import Callable
+from typing import Unpack
 
 import torch
 from torch import Tensor, nn
 
 from reference.graphs.cells import Call
 from reference.graphs.ledger import Field, Flag, Number
-from reference.graphs.step import Step
+from reference.graphs.step import Step, StepOptions
 from reference.models.protocol import LoopedModel
 from reference.provenance import Part
 
@@ -26,25 +27,13 @@ class Rounds(Step):
         *,
         draft_depth: int,
         draft_length: int,
-        slots: tuple[int, ...],
-        num_positions: int,
-        ring_size: int,
-        state_seed: int = 0,
-        state_scale: float = 1.0,
+        **options: Unpack[StepOptions],
     ) -> None:
         """Allocates everything and lays out the ticks of both steps; with `draft_depth` = T nothing is drafted."""
-        depth = len(slots)
+        depth = len(options["slots"])
         self.most_drafts = 0 if draft_depth == depth else draft_length
         num_rows = self.most_drafts + 1
-        super().__init__(
-            model,
-            num_rows=num_rows,
-            slots=slots,
-            num_positions=num_positions,
-            ring_size=ring_size,
-            state_seed=state_seed,
-            state_scale=state_scale,
-        )
+        super().__init__(model, num_rows=num_rows, **options)
         self.draft_depth = draft_depth
         self.most_commits = num_rows
         """Tokens that one cycle can commit."""

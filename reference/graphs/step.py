@@ -1,5 +1,7 @@
 """What all captured steps are made of: the model, its cells, the ledger, and the two ends of a lane."""
 
+from typing import NotRequired, TypedDict
+
 import torch
 from torch import Tensor, nn
 
@@ -8,6 +10,21 @@ from reference.graphs.cells import Call, Cells, PromptRows
 from reference.graphs.ledger import Field, Flag, Flags, Ledger, Number
 from reference.models.protocol import LoopedModel
 from reference.provenance import Part
+
+
+class StepOptions(TypedDict):
+    """What every captured step is told, whatever the decoder."""
+
+    slots: tuple[int, ...]
+    """The slot of every recurrence; there are T of them."""
+    num_positions: int
+    """Positions that can be held."""
+    ring_size: int
+    """Entries of the output ring."""
+    state_seed: NotRequired[int]
+    """Seed of the initial state; 0 by default."""
+    state_scale: NotRequired[float]
+    """Scale of the initial state; 1.0 by default."""
 
 
 class Step(nn.Module):
@@ -25,8 +42,8 @@ class Step(nn.Module):
         slots: tuple[int, ...],
         num_positions: int,
         ring_size: int,
-        state_seed: int,
-        state_scale: float,
+        state_seed: int = 0,
+        state_scale: float = 1.0,
     ) -> None:
         """Allocates everything.
 

@@ -16,6 +16,7 @@ steps are the same.
 """
 
 from collections.abc import Callable
+from typing import Unpack
 
 import torch
 from torch import nn
@@ -23,7 +24,7 @@ from torch import nn
 from reference.axes import Hidden
 from reference.graphs.cells import Call
 from reference.graphs.ledger import Field, Flag, Flags, Number
-from reference.graphs.step import Step
+from reference.graphs.step import Step, StepOptions
 from reference.models.protocol import LoopedModel
 from reference.provenance import Part
 
@@ -39,23 +40,11 @@ class Wavefront(Step):
         model: LoopedModel,
         *,
         draft_depth: int,
-        slots: tuple[int, ...],
-        num_positions: int,
-        ring_size: int,
-        state_seed: int = 0,
-        state_scale: float = 1.0,
+        **options: Unpack[StepOptions],
     ) -> None:
         """Allocates everything and lays out the d ticks. `draft_depth` divides the number of `slots`, which is T."""
-        width = len(slots) // draft_depth
-        super().__init__(
-            model,
-            num_rows=width,
-            slots=slots,
-            num_positions=num_positions,
-            ring_size=ring_size,
-            state_seed=state_seed,
-            state_scale=state_scale,
-        )
+        width = len(options["slots"]) // draft_depth
+        super().__init__(model, num_rows=width, **options)
         self.draft_depth = draft_depth
         self.coda = Call(self.cells, Part.CODA, (0,) * min(width, 2), are_neighbours=False)
         self.ticks = nn.ModuleList(

@@ -8,6 +8,7 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from reference import engine
 from reference.ar import AR
+from reference.bench.shapes import config_of, shape_of
 from reference.cost.memory import kv_bytes, weight_bytes
 from reference.cost.shapes import PRESETS, Part, preset
 from reference.cost.work import PRECISIONS, Call, Group, Precision, Work, precision_of, prefill_work, work_of
@@ -77,8 +78,6 @@ def test_the_cells_of_a_sequence_take_the_bytes_that_are_allocated(family: str) 
 @pytest.mark.parametrize("config", [ouro_config(num_heads=4, num_kv_heads=2), huginn_config()], ids=["ouro", "huginn"])
 def test_parameters_are_those_of_the_official_layout(config: object) -> None:
     assert isinstance(config, type(ouro_config()) | type(huginn_config()))
-    from reference.bench.shapes import shape_of  # noqa: PLC0415
-
     tensors = random_tensors(config)
     assert shape_of(config, name="tiny").num_parameters == sum(tensor.numel() for tensor in tensors.values())
 
@@ -90,6 +89,11 @@ def test_parameters_of_the_published_models() -> None:
     huginn = preset("huginn-3.5b")
     # The file holds the tied head a second time, in fp32: about 15.65 GB.
     assert 4 * (huginn.num_parameters + huginn.vocab_size * huginn.hidden_size) == pytest.approx(15.65e9, rel=2e-3)
+
+
+@pytest.mark.parametrize("name", ["ouro-1.4b", "ouro-2.6b", "huginn-3.5b"])
+def test_a_shape_comes_back_from_its_configuration(name: str) -> None:
+    assert shape_of(config_of(preset(name), context_length=64), name=name) == preset(name)
 
 
 def test_rows_share_weights_but_own_slots_are_read_one_by_one() -> None:
