@@ -1,5 +1,7 @@
 """Sets up every test: hypothesis profiles, one thread a process, and a watch over the global random state.
 
+The run-time checks of annotations are installed for all tests and switched off for most; see `tests.checked`.
+
 Nothing here imports `reference`: the run-time checks must be in place before its first import.
 """
 
@@ -10,6 +12,7 @@ from contextlib import contextmanager
 import pytest
 import torch
 from hypothesis import Verbosity, settings
+from jaxtyping import config
 
 from tests.commands import wfd
 
@@ -20,6 +23,8 @@ settings.register_profile("ci", max_examples=200, deadline=None, derandomize=Tru
 settings.register_profile("deep", max_examples=5000, deadline=None)
 settings.register_profile("debug", max_examples=10, deadline=None, verbosity=Verbosity.verbose)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE") or ("ci" if os.environ.get("CI") else "dev"))
+
+config.update("jaxtyping_disable", True)  # noqa: FBT003 - the signature is theirs
 
 torch.set_num_threads(1)
 

@@ -14,7 +14,6 @@ from reference.cost.machines import Overheads
 from reference.errors import ParameterError
 from reference.schedule import Start
 from tests.cost.settings import resized, setting
-from tests.unchecked import annotations_are_not_checked  # noqa: F401 - a fixture that runs by itself
 
 OURO, HUGINN = setting("ouro-2.6b"), setting("huginn-3.5b")
 

@@ -17,7 +17,6 @@ from reference.errors import ParameterError
 from reference.schedule import Accept, Reject
 from reference.wfd import WFD
 from tests.cost.settings import resized, setting
-from tests.unchecked import annotations_are_not_checked  # noqa: F401 - a fixture that runs by itself
 
 MODELS = {"ouro": (setting("ouro-2.6b"), 1), "huginn": (setting("huginn-3.5b"), 4)}
 

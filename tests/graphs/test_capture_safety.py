@@ -11,7 +11,6 @@ from torch._ops import HigherOrderOperator
 from reference.graphs import StaticDecoder
 from tests.graphs.guard import NotCapturableError, operations_of
 from tests.graphs.problems import PROMPTS, eager, same, small, static
-from tests.unchecked import annotations_are_not_checked  # noqa: F401 - a fixture that runs by itself
 
 CPU, META = torch.device("cpu"), torch.device("meta")
 

@@ -18,7 +18,6 @@ from tests.driving import MAKERS, Case, play
 from tests.graphs.problems import PROMPTS, cells_differ_by, eager, same, small, static
 from tests.runs import TOLERANCE, Job, decode, scripted
 from tests.strategies import cases
-from tests.unchecked import annotations_are_not_checked  # noqa: F401 - a fixture that runs by itself
 
 DECODERS: Final = ("ar", "dtv", "wfd")
 

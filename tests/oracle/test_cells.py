@@ -13,7 +13,6 @@ from reference.schedule import Advance, CellsRead, Event, Inject
 from reference.trace import to_jsonl
 from tests.driving import Case, Lap, make_wfd, play, plays
 from tests.strategies import cases
-from tests.unchecked import annotations_are_not_checked  # noqa: F401 - a fixture that runs by itself
 
 LAP = Case(table=Lap(), recurrence_depth=4, draft_depth=1, draft_length=3, max_new_tokens=9)
 

@@ -20,7 +20,6 @@ from tests.cases.decoders import decode, every_decoder, lap_model
 from tests.models_for_tests import random_model
 from tests.running import Running
 from tests.runs import tiny_model
-from tests.unchecked import annotations_are_not_checked  # noqa: F401 - a fixture that runs by itself
 
 EXACT, NEAR_TIE, WRONG = Verdict.EXACT, Verdict.NEAR_TIE, Verdict.WRONG
 

@@ -19,7 +19,6 @@ from reference.stopping import FinishReason
 from reference.trace import TraceFormatError, to_jsonl
 from tests.driving import Case, Lap, make_ar, make_dtv, make_wfd, play, plays
 from tests.strategies import cases
-from tests.unchecked import annotations_are_not_checked  # noqa: F401 - a fixture that runs by itself
 
 LAP = Case(table=Lap(), recurrence_depth=4, draft_depth=1, draft_length=3, max_new_tokens=9)
 """Accepts, and rejects once with three lanes in flight behind."""

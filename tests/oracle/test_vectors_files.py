@@ -14,7 +14,6 @@ from reference.oracle.vectors.form import FLAGS, FOLDER, Vector
 from reference.oracle.vectors.kind import Kind
 from spec.clauses import clauses, read
 from tests.oracle.test_schema import fits
-from tests.unchecked import annotations_are_not_checked  # noqa: F401 - a fixture that runs by itself
 
 VECTORS = vectors.load()
 STATED = clauses(read("spec/*.md"))

@@ -26,7 +26,6 @@ from reference.wfd import WFD
 from tests.golden.data import assert_near, golden
 from tests.oracle import gallery
 from tests.oracle.outsider import Outsider
-from tests.unchecked import annotations_are_not_checked  # noqa: F401 - a fixture that runs by itself
 
 SCHEDULES = vectors.load("schedule")
 

@@ -9,6 +9,7 @@ import torch
 from hypothesis import settings
 from jaxtyping import TypeCheckError
 
+from tests.checked import annotations_are_checked  # noqa: F401 - a fixture that runs by itself
 from tests.conftest import RandomStateChangedError, unchanged_random_state
 from tests.project.sources import REPOSITORY, modules
 

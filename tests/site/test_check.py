@@ -17,7 +17,6 @@ from tests.oracle import gallery, test_gallery, test_traces
 from tests.oracle.test_traces import LAP, STOPPED, WIDE
 from tests.site.conftest import Opened
 from tests.site.requirements import needs_browser
-from tests.unchecked import annotations_are_not_checked  # noqa: F401 - a fixture that runs by itself
 
 pytestmark = needs_browser
 

@@ -9,7 +9,6 @@ from docs.generate import DOCS
 from docs.generate.traces import SCENES, Scene, files
 from reference import oracle
 from reference.oracle.verdicts import Verdict
-from tests.unchecked import annotations_are_not_checked  # noqa: F401 - a fixture that runs by itself
 
 FOLDER = DOCS / "assets" / "traces"
 MOST_BYTES = 300_000

@@ -1,25 +1,12 @@
 """Pictures show what happened: the data behind them, the terminal's lines, and the SVG."""
 
-import re
-from collections import Counter
-from xml.etree import ElementTree as ET
-
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from reference.figures import scenes, svg, terminal
-from reference.figures.grid import Cell, Mark, Snapshot, Verdict, heads, short, snapshots
-from reference.schedule import Advance, Commit, Event, Flush
-from tests.driving import Case, Lap, Play, make_dtv, make_wfd, play, plays
-from tests.strategies import cases
-
-WORDS = ("the", " cat", " sat", " on", "\n", " <mat> &", "<|im_end|>", " gardener")
-SVG = "{http://www.w3.org/2000/svg}"
-
-
-def label(token: int) -> str:
-    return WORDS[token % len(WORDS)]
+from reference.figures.grid import Cell, Mark, Snapshot, heads, short, snapshots
+from reference.schedule import Event, Flush
+from tests.driving import Case, Lap, make_dtv, make_wfd, play
+from tests.pictures import classes, label, parsed
 
 
 def lap(*, recurrence_depth: int = 4, draft_depth: int = 1, prompt: tuple[int, ...] = (0,)) -> Case:
@@ -42,44 +29,6 @@ def after(events: tuple[Event, ...], tick: int) -> Snapshot:
 
 def marks(cells: tuple[Cell, ...]) -> list[Mark]:
     return [cell.mark for cell in cells]
-
-
-@given(case=cases())
-def test_a_snapshot_shows_the_state_after_its_tick(case: Case) -> None:
-    for run in plays(case):
-        shown = list(snapshots(run.events))
-        assert [one.tick for one in shown] == list(range(run.ticks + 1))
-        for one, state in zip(shown, run.states, strict=True):
-            if state.finish_reason is None:  # lanes that a finish abandons stay in the picture
-                in_flight = [column for column in one.columns if column.mark in {Mark.DRAFTING, Mark.VERIFYING}]
-                assert [(column.position, column.token, column.depth) for column in in_flight] == [
-                    (lane.position, lane.token, lane.depth) for lane in state.lanes
-                ]
-                assert [column.mark for column in in_flight[1:]] == [Mark.DRAFTING] * len(in_flight[1:])
-            assert one.finish_reason == state.finish_reason
-
-
-@given(case=cases())
-def test_pictures_show_every_row_every_token_and_every_flushed_lane(case: Case) -> None:
-    for run in plays(case):
-        shown = list(snapshots(run.events))
-        assert sum(one.num_rows for one in shown) == sum(len(event.lanes) for event in run.of(Advance))
-        outcomes = [outcome for one in shown for outcome in one.outcomes]
-        assert [(outcome.position, outcome.token) for outcome in outcomes] == [
-            (event.position, event.token) for event in run.of(Commit)
-        ]
-        assert verdicts(outcomes_of(run)) == Counter(run.judgements.values())
-        flushed = [column.position for one in shown for column in one.columns if column.dropped is not None]
-        assert flushed == [position for event in run.of(Flush) for position in event.positions]
-        assert len(flushed) == sum(outcome.num_flushed for outcome in outcomes)
-
-
-def outcomes_of(run: Play) -> list[Verdict]:
-    return [outcome.verdict for one in snapshots(run.events) for outcome in one.outcomes]
-
-
-def verdicts(found: list[Verdict]) -> Counter[bool]:
-    return Counter(verdict is Verdict.ACCEPTED for verdict in found if verdict is not Verdict.UNJUDGED)
 
 
 def test_cells_are_those_of_the_present_incarnation() -> None:
@@ -144,15 +93,6 @@ def test_a_run_without_rejections_has_one_scene() -> None:
 def test_the_opening_ends_soon_after_the_first_rejection() -> None:
     assert [one.tick for one in scenes.opening(WAVE, most_ticks=24)] == list(range(10))
     assert [one.tick for one in scenes.opening(WAVE, most_ticks=3)] == [0, 1, 2, 3]
-
-
-@given(case=cases(), most_ticks=st.integers(1, 30))
-def test_every_run_has_an_opening_and_scenes(case: Case, most_ticks: int) -> None:
-    for run in plays(case):
-        opening = scenes.opening(run.events, most_ticks=most_ticks)
-        assert opening[0].tick == 0
-        assert len(opening) <= most_ticks + 1
-        assert 1 <= len(scenes.key_scenes(run.events)) <= 3
 
 
 HISTORY = """\
@@ -238,14 +178,6 @@ def test_glyphs_fit_the_encoding(encoding: str, glyphs: str) -> None:
     assert terminal.glyphs_for(encoding) is getattr(terminal, glyphs)
 
 
-@given(case=cases(), width=st.integers(60, 120))
-def test_no_line_is_wider_than_the_terminal(case: Case, width: int) -> None:
-    for run in plays(case):
-        opening = scenes.opening(run.events, most_ticks=30)
-        for line in terminal.history(opening, label, width=width, glyphs=terminal.UNICODE).split():
-            assert line.cell_len <= width
-
-
 def test_a_tick_of_several_commits_names_them_all() -> None:
     events = play(make_dtv, lap()).events
     line = terminal.history([after(events, 0), after(events, 8)], label, width=90, glyphs=terminal.UNICODE)
@@ -256,36 +188,6 @@ def test_the_end_of_a_run_is_shown() -> None:
     shown = tuple(snapshots(WAVE))
     drawn = terminal.history((shown[0], shown[-1]), label, width=200, glyphs=terminal.UNICODE)
     assert drawn.plain.endswith("[length]")
-
-
-def parsed(document: str) -> ET.Element:
-    return ET.fromstring(document)  # noqa: S314 - our own text
-
-
-def classes(root: ET.Element, tag: str) -> Counter[str]:
-    return Counter(element.get("class", "") for element in root.iter(SVG + tag))
-
-
-@given(case=cases(), most_ticks=st.integers(0, 30))
-def test_every_history_is_a_well_formed_document_with_a_box_for_every_row(case: Case, most_ticks: int) -> None:
-    for run in plays(case):
-        shown = tuple(snapshots(run.events))[: most_ticks + 1]
-        root = parsed(svg.history(shown, label, svg.Words("a & b", "<c>")))
-        assert [root.findtext(SVG + "title"), root.findtext(SVG + "desc")] == ["a & b", "<c>"]
-        boxes = classes(root, "rect")
-        num_legend = 4
-        assert sum(boxes.values()) - boxes["paper"] - num_legend == len(heads(shown)) + sum(
-            one.num_rows for one in shown
-        )
-
-
-@given(case=cases(), most_ticks=st.integers(0, 30))
-def test_every_row_is_in_the_terminal_too(case: Case, most_ticks: int) -> None:
-    for run in plays(case):
-        shown = tuple(snapshots(run.events))[: most_ticks + 1]
-        lines = terminal.history(shown, str, width=400, glyphs=terminal.ASCII).plain.splitlines()[2:]
-        for one, line in zip(shown, lines, strict=True):
-            assert len(re.findall(r"[DV#x]\d", line)) == one.num_rows
 
 
 def test_a_lane_dropped_for_good_stays_above_the_history() -> None:
