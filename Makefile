@@ -55,8 +55,9 @@ types: $(CHECK) ## Check types with mypy --strict
 docs: $(CHECK) ## Build the site into site/
 	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 
-spec: $(TEST) ## Model-check and prove the specification
+spec: $(TEST) ## Model-check and prove the specification, and say what is shown how
 	@$(PYTEST) tests/formal
+	@$(BIN)/python -m spec.report
 
 vectors: $(DEMO) ## Write the conformance vectors again, after a change of rules or weights
 	@OMP_NUM_THREADS=1 $(BIN)/python -m reference.oracle.vectors

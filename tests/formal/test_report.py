@@ -1,0 +1,59 @@
+"""The report at the end of `make spec` says what is proved, checked and tested, and fails if a proof does."""
+
+import pytest
+import z3  # type: ignore[import-untyped]
+
+from spec import report, table
+from spec.clauses import Clause, read
+from spec.proof import wfd
+from spec.proof.logic import Obligation
+
+ROW = table.Row(
+    "WFD-07",
+    Clause("spec/60-wfd.md", opening="Spacing", is_withdrawn=False),
+    code={},
+    tests={"tests/a.py": ["test_a", "test_b"], "tests/b.py": ["test_c"]},
+    formal={"spec/WFD.tla": ["WFD07_Spacing", "Tick"], "spec/proof/wfd.py": ["spacing"]},
+)
+
+
+def obligation(name: str, *, holds: bool = True) -> Obligation:
+    return Obligation(name, hypotheses=(), conclusion=z3.BoolVal(holds))
+
+
+def test_a_clause_stands_on_the_proofs_the_properties_and_the_tests_that_name_it() -> None:
+    proved = [obligation("start: WFD-07 spacing"), obligation("climb: WFD-07 spacing"), obligation("a lemma")]
+    (found,) = report.standings([ROW], proved)
+    assert found == report.Standing("WFD-07", "Spacing", 2, ["WFD07_Spacing"], 3)
+    assert found.is_formal
+
+
+def test_without_proof_and_property_it_stands_on_tests_alone() -> None:
+    (found,) = report.standings([ROW._replace(formal={})], [])
+    assert (found.num_proved, list(found.properties), found.is_formal) == (0, [], False)
+
+
+def test_a_section_ends_where_the_next_begins() -> None:
+    texts = {"a.md": "# A\n\n## One\n\nfirst\n\n## Two\n\nsecond\n"}
+    assert report.section("a.md", "One", texts) == "first"
+    assert report.section("a.md", "Two", texts) == "second"
+    with pytest.raises(LookupError, match="Three"):
+        report.section("a.md", "Three", texts)
+
+
+def test_all_is_proved_and_the_rest_is_told(capsys: pytest.CaptureFixture[str]) -> None:
+    assert report.main() == 0
+    said = capsys.readouterr().out
+    assert "not proved:" not in said
+    assert "WFD07_Spacing" in said
+    assert report.section(*report.TRUST, read(report.TRUST[0])) in said
+    for row in table.rows():
+        assert row.identifier in said
+
+
+def test_what_is_not_proved_is_named_and_fails(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(wfd, "obligations", lambda: [obligation("WFD-07 spacing", holds=False)])
+    assert report.main() == 1
+    assert "not proved: WFD-07 spacing" in capsys.readouterr().out
