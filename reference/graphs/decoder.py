@@ -19,6 +19,7 @@ from reference.graphs.wavefront import Wavefront
 from reference.models.protocol import LoopedModel
 from reference.sampling import check_state_options, greedy
 from reference.schedule import check_draft_depth
+from reference.sharing import KVSlots, slot_map
 from reference.stopping import FinishReason, Stopping
 
 DECODERS: Final = ("ar", "dtv", "wfd")
@@ -53,7 +54,7 @@ class StaticDecoder:
         draft_depth: int | None = None,
         draft_length: int = 8,
         recurrence_depth: int | None = None,
-        slots: tuple[int, ...] | None = None,
+        kv_slots: KVSlots = None,
         state_seed: int = 0,
         state_scale: float = 1.0,
         looks_every: int = 8,
@@ -67,7 +68,7 @@ class StaticDecoder:
             draft_depth: d of DtV and WFD; of WFD it must divide T.
             draft_length: The gamma of DtV.
             recurrence_depth: T; None is the model's own.
-            slots: The KV slot of every recurrence, for sharing; None gives each its own.
+            kv_slots: KV slots that recurrences share, as `reference.engine.Options` has it, but none between layers.
             state_seed: Seed of the initial state.
             state_scale: Scale of the initial state.
             looks_every: Cycles between two looks of the host at the output.
@@ -85,10 +86,13 @@ class StaticDecoder:
             )
         draft_depth = _draft_depth(decoder, draft_depth, depth)
         check_whole_number("draft_length", draft_length, minimum=1, clause="DTV-02")
-        slots = tuple(range(depth)) if slots is None else slots
-        if len(slots) != depth or sorted(set(slots)) != list(range(max(slots) + 1)):
+        slots = slot_map(
+            kv_slots, recurrence_depth=depth, recurrent_layers=model.kv_shapes.recurrent_layers
+        ).by_recurrence
+        if slots is None:
             raise ParameterError(
-                f"slots={slots} is not one slot for each of {depth} recurrences, numbered without gaps (KV-01)"
+                f"kv_slots={kv_slots!r} shares slots between layers, or differently in each, so the recurrences of a "
+                "captured step have no slot; reference.wfd.generate decodes with any sharing (SHR-02)"
             )
         self.model = model
         self._looks_every = looks_every
@@ -185,7 +189,7 @@ def generate(  # noqa: PLR0913 - each is a choice of the caller, by name
     draft_depth: int | None = None,
     draft_length: int = 8,
     recurrence_depth: int | None = None,
-    slots: tuple[int, ...] | None = None,
+    kv_slots: KVSlots = None,
 ) -> StaticOutput:
     """Decodes one prompt on the static path. For several, keep a `StaticDecoder`: it allocates and captures once.
 
@@ -198,7 +202,7 @@ def generate(  # noqa: PLR0913 - each is a choice of the caller, by name
         draft_depth: See `StaticDecoder`, as for all that follow.
         draft_length: The gamma of DtV.
         recurrence_depth: T.
-        slots: The KV slot of every recurrence.
+        kv_slots: KV slots that recurrences share.
 
     Raises:
         ParameterError: If an argument breaks a rule; before any computation.
@@ -212,7 +216,7 @@ def generate(  # noqa: PLR0913 - each is a choice of the caller, by name
         draft_depth=draft_depth,
         draft_length=draft_length,
         recurrence_depth=recurrence_depth,
-        slots=slots,
+        kv_slots=kv_slots,
     )
     return static.decode(prompt, max_new_tokens=max_new_tokens, eos_token_id=eos_token_id)
 

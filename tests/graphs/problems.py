@@ -11,6 +11,7 @@ from reference.graphs import StaticDecoder, StaticOutput
 from reference.models import Huginn, Ouro
 from reference.models.protocol import LoopedModel
 from reference.provenance import Part
+from reference.sharing import KVSlots
 from tests.cases.decoders import decode
 from tests.models_for_tests import huginn_config, ouro_config, random_huginn, random_ouro
 
@@ -33,7 +34,7 @@ def small(family: str, *, dtype: torch.dtype = torch.float64, device: str = "cpu
     )
 
 
-def eager(
+def eager(  # noqa: PLR0913 - the options of `decode`, passed through
     model: LoopedModel,
     prompt: Sequence[int],
     decoder: str,
@@ -43,6 +44,7 @@ def eager(
     draft_length: int,
     max_new_tokens: int,
     stop_ids: Sequence[int] = (),
+    kv_slots: KVSlots = None,
 ) -> Output:
     """Decodes with the eager engine."""
     with warnings.catch_warnings():
@@ -56,6 +58,7 @@ def eager(
             max_new_tokens=max_new_tokens,
             recurrence_depth=depth,
             eos_token_id=stop_ids,
+            kv_slots=kv_slots,
         )
 
 

@@ -17,8 +17,8 @@ CPU, META = torch.device("cpu"), torch.device("meta")
 KINDS: Final[dict[str, dict[str, Any]]] = {
     "ar": {"decoder": "ar", "depth": 4, "draft_depth": 4},
     "wfd": {"decoder": "wfd", "depth": 4, "draft_depth": 1},
-    "wfd, shared slots": {"decoder": "wfd", "depth": 4, "draft_depth": 1, "slots": (0, 1, 0, 1)},
-    "wfd, one slot": {"decoder": "wfd", "depth": 4, "draft_depth": 2, "slots": (0, 0, 0, 0)},
+    "wfd, shared slots": {"decoder": "wfd", "depth": 4, "draft_depth": 1, "kv_slots": 2},
+    "wfd, one slot": {"decoder": "wfd", "depth": 4, "draft_depth": 2, "kv_slots": 1},
     "dtv": {"decoder": "dtv", "depth": 4, "draft_depth": 1, "draft_length": 2},
 }
 

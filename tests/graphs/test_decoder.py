@@ -16,6 +16,7 @@ from reference.models.protocol import KVShapes
 from reference.provenance import Part
 from tests.graphs.guard import operations_of
 from tests.graphs.problems import PROMPTS, eager, same, small, static
+from tests.models_for_tests import ouro_config, random_ouro
 
 
 def test_generate_decodes_one_prompt() -> None:
@@ -35,8 +36,8 @@ def test_generate_decodes_one_prompt() -> None:
         ({"decoder": "dtv", "draft_length": 0}, "draft_length=0 is below 1 (DTV-02)"),
         ({"decoder": "ar"}, "draft_depth=1, but AR drafts nothing (AR-01)"),
         ({"decoder": "beam"}, "decoder='beam' is none of"),
-        ({"slots": (0, 1)}, "slots=(0, 1) is not one slot for each of 3 recurrences"),
-        ({"slots": (0, 2, 0)}, "slots=(0, 2, 0) is not one slot for each of 3 recurrences, numbered without gaps"),
+        ({"kv_slots": 0}, "kv_slots=0 is below 1 (SHR-01)"),
+        ({"kv_slots": "compress"}, "kv_slots='compress' is no strategy"),
         ({"num_positions": 65}, "num_positions=65 exceeds context_length=64"),
         ({"looks_every": 0}, "looks_every=0 is below 1"),
     ],
@@ -46,6 +47,13 @@ def test_a_wrong_argument_is_refused_before_anything_is_allocated(options: dict[
     pattern = message if ".*" in message else re.escape(message)
     with pytest.raises(ParameterError, match=pattern):
         StaticDecoder(small("ouro"), **given)
+
+
+@pytest.mark.spec("SHR-02")
+def test_slots_shared_between_layers_are_refused() -> None:
+    model = random_ouro(ouro_config(num_layers=2))
+    with pytest.raises(ParameterError, match=re.escape("kv_slots='compress-s3' shares slots between layers")):
+        StaticDecoder(model, decoder="ar", num_positions=20, kv_slots="compress-s3")
 
 
 def test_a_prompt_that_does_not_fit_is_refused() -> None:
@@ -92,15 +100,15 @@ def flash(
 
 
 @pytest.mark.parametrize(
-    "family,decoder,slots",
-    [("huginn", "wfd", None), ("ouro", "wfd", (0,) * 4), ("ouro", "wfd", (0, 1, 0, 1)), ("huginn", "dtv", None)],
+    "family,decoder,kv_slots",
+    [("huginn", "wfd", None), ("ouro", "wfd", 1), ("ouro", "wfd", 2), ("huginn", "dtv", None)],
 )
 def test_the_flash_kernel_is_given_what_the_masked_way_computes(
-    family: str, decoder: str, slots: tuple[int, ...] | None, monkeypatch: pytest.MonkeyPatch
+    family: str, decoder: str, kv_slots: int | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Without a GPU: the documented meaning of the arguments, in Python, in the kernel's place."""
     model = small(family)
-    static_decoder = static(model, decoder, depth=4, draft_depth=1, slots=slots)
+    static_decoder = static(model, decoder, depth=4, draft_depth=1, kv_slots=kv_slots)
     expected = static_decoder.decode(PROMPTS[1], max_new_tokens=9, eos_token_id=None)
     monkeypatch.setattr(attention, "has_varlen", lambda _: True)
     monkeypatch.setattr(attention, "flash_forward", lambda: flash)

@@ -8,11 +8,9 @@ import pytest
 import torch
 from hypothesis import given
 
-from reference import engine
 from reference.counts import count
 from reference.engine import Arithmetic
 from reference.graphs import StaticDecoder
-from reference.kv import KVCache
 from reference.provenance import Part
 from tests.driving import MAKERS, Case, play
 from tests.graphs.problems import PROMPTS, cells_differ_by, eager, same, small, static
@@ -126,26 +124,14 @@ def test_executions_without_a_lane_leave_no_trace(decoder: str) -> None:
     assert same(static_decoder.decode(PROMPTS[0], max_new_tokens=9, eos_token_id=None), expected)
 
 
-class SharedCells(KVCache):
-    """The eager cells with fewer slots: recurrence r uses slot `r mod 2`. The prompt is one call a recurrence."""
-
-    def __init__(self, *args: Any, **kwargs: Any) -> None:  # noqa: ANN401 - those of the cells
-        """Takes the arguments of the cells."""
-        super().__init__(*args, **kwargs)
-        self._slot_of_recurrence = tuple(recurrence % 2 for recurrence in range(self.recurrence_depth))
-
-
 @pytest.mark.parametrize("decoder", DECODERS)
 @pytest.mark.parametrize("draft_depth", [1, 2, 3])
-def test_shared_slots_give_what_an_eager_cache_with_as_few_slots_gives(
-    decoder: str, draft_depth: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(engine, "KVCache", SharedCells)
+def test_shared_slots_give_what_an_eager_cache_with_as_few_slots_gives(decoder: str, draft_depth: int) -> None:
     model = small("ouro")
     sizes: dict[str, Any] = {"depth": 6, "draft_depth": draft_depth, "draft_length": 3}
-    static_decoder = static(model, decoder, slots=(0, 1, 0, 1, 0, 1), **sizes)
+    static_decoder = static(model, decoder, kv_slots=2, **sizes)
     for prompt in PROMPTS[:2]:
-        expected = eager(model, prompt, decoder, max_new_tokens=10, **sizes)
+        expected = eager(model, prompt, decoder, max_new_tokens=10, kv_slots=2, **sizes)
         assert same(static_decoder.decode(prompt, max_new_tokens=10, eos_token_id=None), expected)
     own = static(model, decoder, **sizes)
     assert static_decoder.step.cells.num_bytes * 3 == own.step.cells.num_bytes
@@ -153,7 +139,7 @@ def test_shared_slots_give_what_an_eager_cache_with_as_few_slots_gives(
 
 def test_sharing_changes_what_is_decoded_so_that_the_test_above_can_fail() -> None:
     model = small("ouro")
-    own, shared = (static(model, "ar", depth=6, draft_depth=6, slots=slots) for slots in (None, (0,) * 6))
+    own, shared = (static(model, "ar", depth=6, draft_depth=6, kv_slots=slots) for slots in (None, 1))
     assert own.decode(PROMPTS[1], max_new_tokens=10).token_ids != shared.decode(PROMPTS[1], max_new_tokens=10).token_ids
 
 

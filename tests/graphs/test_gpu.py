@@ -78,16 +78,16 @@ def test_a_replay_allocates_nothing() -> None:
     assert torch.cuda.memory_allocated() == before
 
 
-@pytest.mark.parametrize("slots", [None, (0, 0, 0, 0), (0, 1, 0, 1)])
+@pytest.mark.parametrize("kv_slots", [None, 1, 2])
 def test_the_flash_kernel_computes_what_the_masked_way_does(
-    slots: tuple[int, ...] | None, monkeypatch: pytest.MonkeyPatch
+    kv_slots: int | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """In bfloat16 tokens may part at a near tie, so what is compared are the states after one macro step."""
     model = small("ouro", dtype=torch.bfloat16, device="cuda")
     model_states = []
     for is_flash in (True, False):
         monkeypatch.setattr(attention, "has_varlen", lambda _, answer=is_flash: answer)
-        static_decoder = static(model, "wfd", depth=4, draft_depth=1, slots=slots)
+        static_decoder = static(model, "wfd", depth=4, draft_depth=1, kv_slots=kv_slots)
         step = static_decoder.step
         with torch.no_grad():
             stop_ids = torch.empty(0, dtype=torch.int64, device=CUDA)
