@@ -17,9 +17,10 @@ const DECODERS = { ar: "AR", dtv: "DtV", wfd: "WFD" };
 
 const number = (value, digits = 3) => new Intl.NumberFormat("en", { maximumSignificantDigits: digits }).format(value);
 const whole = (value) => new Intl.NumberFormat("en", { maximumFractionDigits: 0 }).format(value);
-const fixed = (value) => (value < 100 ? value.toFixed(2) : whole(value));
+const fixed = (value) => (value < 1000 ? value.toFixed(2) : whole(value));
 const ms = (seconds) => `${number(1000 * seconds)} ms`;
 const gb = (bytes) => `${number(bytes / 1e9)} GB`;
+const flops = (count) => (count < 1e12 ? `${number(count / 1e9)} GFLOP` : `${number(count / 1e12)} TFLOP`);
 
 /** Gives what is wrong with a question, by field; nothing if it can be answered. */
 function problems(question, tables) {
@@ -126,20 +127,21 @@ function bound(call, setting) {
   if (!machine.overheads.isAsynchronous) rivals.launches = launching;
   const longest = Object.keys(rivals).reduce((one, other) => (rivals[other] > rivals[one] ? other : one));
   const binds = machine.overheads.isAsynchronous && launching > seconds.busy ? "launches" : longest;
-  return { binds, rows: call.rows, seconds, total: seconds.total, work, linear, attention, count, launching };
+  const passes = call.numGroups > 1 ? software.passesOverCells : 1;
+  return { binds, rows: call.rows, seconds, total: seconds.total, work, passes, linear, attention, count, launching };
 }
 
 /** Says what is gained, in a sentence or two. */
-function verdictInWords({ setting, how, decoders: { ar, dtv, wfd } }) {
+function verdictInWords({ setting, how, decoders: { ar, dtv, wfd }, bestLength }) {
   if (how.draftDepth === setting.shape.recurrenceDepth) {
     return `With d = T nothing is drafted: DtV and WFD are AR, ${ms(ar.total)} a token. Choose a smaller d.`;
   }
   const ticks = `Counted in ticks a token takes ${number(wfd.ticks)} with WFD, ${number(dtv.ticks)} with DtV, ${number(ar.ticks)} with AR.`;
-  const beside = `DtV takes ${ms(dtv.total)}, ${fixed(dtv.speedup)} times the speed of AR.`;
+  const beside = `DtV takes ${ms(dtv.total)}, ${fixed(dtv.speedup)} times the speed of AR; its best γ here is ${bestLength}.`;
   const gain =
     wfd.speedup > 1
       ? `WFD takes ${ms(wfd.total)} a token, ${fixed(wfd.speedup)} times the speed of AR, which takes ${ms(ar.total)}.`
-      : `WFD gains nothing here: it takes ${ms(wfd.total)} a token, ${fixed(wfd.speedup)} times the speed of AR, which takes ${ms(ar.total)}.`;
+      : `WFD is slower than AR here: it takes ${ms(wfd.total)} a token, ${fixed(wfd.speedup)} times the speed of AR, which takes ${ms(ar.total)}.`;
   return `${gain} ${beside} ${ticks}`;
 }
 
@@ -160,8 +162,10 @@ function slownessInWords({ setting, how, running, restart, breakEven, batchCross
         ? `It is slower than AR here at no acceptance rate${alone}.`
         : `It is slower than AR below alpha = ${breakEven.toFixed(2)}${alone}.`;
   const crossing = (value, what, most) =>
-    value === null ? `No ${what} up to ${whole(most)} takes the gain away.` : `From a ${what} of ${whole(value)} on nothing is gained.`;
-  const crossings = `${crossing(batchCrossover, "batch", 4096)} ${crossing(contextCrossover, "context", 2 ** 20)}`;
+    value === null ? `every ${what} up to ${whole(most)} gains` : `nothing is gained from a ${what} of ${whole(value)} on`;
+  const crossings =
+    `At this context ${crossing(batchCrossover, "batch", 4096)}; ` +
+    `at this batch ${crossing(contextCrossover, "context", 2 ** 20)}.`;
   return `${rate} ${crossings} ${mean}`;
 }
 
@@ -182,25 +186,24 @@ const BINDS = {
   kernels: "kernels, by their number",
 };
 
-/** Says how long a call takes and why, in numbers that can be multiplied by hand. */
-function boundInWords({ rows, seconds, total, work, linear, attention, count, launching, binds }, { machine, software, precision }) {
+/** Says how long a call takes and why, in lines whose numbers can be multiplied by hand; the first one is the outcome. */
+function boundInWords(call, { machine, software, precision }) {
+  const { binds, rows, seconds, work, passes, linear, attention, count } = call;
   const { overheads } = machine;
   const bandwidth = `${number(overheads.bandwidthEfficiency)} × ${number(machine.bandwidthBytesPerSecond / 1e9)} GB/s`;
   const peak = `${number(overheads.computeEfficiency)} × ${number(machine.peakFlopsPerSecond[precision.name] / 1e12)} TFLOP/s`;
-  const tera = (flops) => `${number(flops / 1e12)} TFLOP`;
-  const cells = work.kvReadBytes + work.kvWriteBytes;
-  const copies = seconds.cells > (1.5 * cells) / (machine.bandwidthBytesPerSecond * overheads.bandwidthEfficiency);
-  const device = [
-    `weights and rows ${gb(work.weightBytes + work.activationBytes)} at ${bandwidth} = ${ms(seconds.weights)}, their products ${tera(work.linearFlops)} at ${peak} = ${ms(linear)}`,
-    `KV cells ${gb(cells)}${copies ? `, moved ${number(software.passesOverCells)} times because they are copied first,` : ""} ${ms(seconds.cells)}, their products ${ms(attention)}`,
-    `${whole(count)} kernels of ${number(1e6 * overheads.kernelSeconds)} µs = ${ms(seconds.kernels)}`,
+  const weightBytes = work.weightBytes + work.activationBytes;
+  const moved = passes > 1 ? `, copied first and so moved ${number(passes)} times` : "";
+  const rule = overheads.isAsynchronous ? "The device works while the host launches: the longer counts." : "Both add up.";
+  return [
+    `${number(rows)} ${rows === 1 ? "row" : "rows"}: ${ms(call.total)}. What binds is ${BINDS[binds]}.`,
+    `Weights and rows: ${gb(weightBytes)} at ${bandwidth} = ${ms(seconds.weights)}. Their products: ${flops(work.linearFlops)} at ${peak} = ${ms(linear)}. The longer counts.`,
+    `KV cells: ${gb(work.kvReadBytes + work.kvWriteBytes)}${moved}: ${ms(seconds.cells)}. Their products: ${flops(work.attentionFlops)}: ${ms(attention)}. The longer counts.`,
+    `Kernels: ${whole(count)} × ${number(1e6 * overheads.kernelSeconds)} µs = ${ms(seconds.kernels)}. All on the device: ${ms(seconds.busy)}.`,
+    software.isCaptured
+      ? "The host: nothing, a captured graph is launched at once."
+      : `The host: ${whole(count)} launches × ${number(1e6 * overheads.launchSeconds)} µs = ${ms(call.launching)}. ${rule}`,
   ];
-  const launched = software.isCaptured
-    ? "A captured graph is launched at once."
-    : `The host launches for ${whole(count)} × ${number(1e6 * overheads.launchSeconds)} µs = ${ms(launching)}.`;
-  const rule = overheads.isAsynchronous ? "The longer of the two" : "Both together";
-  const took = software.isCaptured ? `It takes ${ms(total)}` : `${rule}: ${ms(total)}`;
-  return `${number(rows)} ${rows === 1 ? "row" : "rows"}: ${device.join("; ")}. On the device ${ms(seconds.busy)}. ${launched} ${took}, and what binds is ${BINDS[binds]}.`;
 }
 
 /** Gives the command that says the same. */

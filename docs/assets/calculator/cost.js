@@ -126,8 +126,12 @@ const cost = (() => {
 
   /** Where time goes; the parts add up to `total`. */
   class Seconds {
-    constructor({ weights = 0, cells = 0, compute = 0, kernels = 0, waiting = 0 } = {}) {
-      Object.assign(this, { weights, cells, compute, kernels, waiting });
+    constructor({ weights, cells, compute, kernels, waiting }) {
+      this.weights = weights;
+      this.cells = cells;
+      this.compute = compute;
+      this.kernels = kernels;
+      this.waiting = waiting;
     }
 
     get busy() {
@@ -139,11 +143,23 @@ const cost = (() => {
     }
 
     plus(other) {
-      return new Seconds(Object.fromEntries(Object.keys(this).map((part) => [part, this[part] + other[part]])));
+      return new Seconds({
+        weights: this.weights + other.weights,
+        cells: this.cells + other.cells,
+        compute: this.compute + other.compute,
+        kernels: this.kernels + other.kernels,
+        waiting: this.waiting + other.waiting,
+      });
     }
 
     times(factor) {
-      return new Seconds(Object.fromEntries(Object.keys(this).map((part) => [part, this[part] * factor])));
+      return new Seconds({
+        weights: this.weights * factor,
+        cells: this.cells * factor,
+        compute: this.compute * factor,
+        kernels: this.kernels * factor,
+        waiting: this.waiting * factor,
+      });
     }
   }
 
@@ -321,7 +337,7 @@ const cost = (() => {
     }
     while (high - low > 1) {
       const middle = Math.floor((low + high) / 2);
-      [low, high] = gains(middle) ? [low, middle] : [middle, high];
+      [low, high] = gains(middle) ? [middle, high] : [low, middle];
     }
     return { value: high, searched: most };
   }

@@ -55,6 +55,8 @@
     "Slower than AR": { ...FIRST, context: "16384", alpha: "0.7" },
   };
 
+  const CALLS = { ar: "A recurrence of AR", wfd: "A tick of the full wave" };
+
   /** Makes an element with attributes and children. */
   function make(name, attributes = {}, ...children) {
     const element = document.createElement(name);
@@ -107,8 +109,7 @@
       make("h3", {}, "When is WFD slower than AR?"),
       make("p", { id: "calculator-slow" }),
       make("h3", {}, "What binds?"),
-      make("p", {}, make("strong", {}, "A recurrence of AR. "), make("span", { id: "calculator-bound-ar" })),
-      make("p", {}, make("strong", {}, "A tick of the full wave. "), make("span", { id: "calculator-bound-wfd" })),
+      ...Object.keys(CALLS).map((name) => make("div", { id: `calculator-bound-${name}` })),
       make("h3", {}, "The same from the command line"),
       make("pre", {}, make("code", { id: "calculator-command" })),
     );
@@ -151,6 +152,7 @@
     at("rest").hidden = !isRight;
     if (!isRight) {
       at("verdict").textContent = "No answer until the marked fields are mended.";
+      at("verdict").className = "loss";
       at("memory").textContent = "";
       return false;
     }
@@ -160,7 +162,11 @@
     at("memory").textContent = memoryInWords(answer);
     at("memory").className = answer.fits ? "" : "loss";
     at("slow").textContent = slownessInWords(answer);
-    for (const name of ["ar", "wfd"]) at(`bound-${name}`).textContent = boundInWords(answer.bounds[name], answer.setting);
+    for (const [name, title] of Object.entries(CALLS)) {
+      const [outcome, ...steps] = boundInWords(answer.bounds[name], answer.setting);
+      const list = make("ul", {}, ...steps.map((step) => make("li", {}, step)));
+      at(`bound-${name}`).replaceChildren(make("p", {}, make("strong", {}, `${title}, `), outcome), list);
+    }
     at("command").textContent = commandOf(question);
     at("bars").replaceChildren(bars(answer), legend());
     at("table").replaceChildren(...table(answer));
@@ -182,7 +188,7 @@
         if (!share) continue;
         const title = svg("title", {}, `${label}: ${ms(seconds[part])}`);
         picture.append(svg("rect", { class: part, x: `${left}%`, y: y + 22, width: `${share}%`, height }, title));
-        if (share > 22) picture.append(svg("text", { class: `on-${part}`, x: `${left}%`, dx: 6, y: y + 39 }, label.split(" ")[0]));
+        if (share > 16) picture.append(svg("text", { class: `on-${part}`, x: `${left}%`, dx: 6, y: y + 39 }, label.split(" ")[0]));
         left += share;
       }
     });
