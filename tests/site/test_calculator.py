@@ -9,7 +9,7 @@ from urllib.parse import urlencode
 
 import pytest
 
-from docs.generate.calculator import HARDWARE
+from docs.generate.calculator import HARDWARE, record
 from reference.cost import analysis, decoding, memory
 from reference.cost.latency import SOFTWARE, Setting
 from reference.cost.shapes import PRESETS
@@ -46,7 +46,7 @@ FIRST: Question = {
 }
 """What the page asks by itself."""
 
-VARIED = (
+VARIED: tuple[Question, ...] = (
     {},
     {"alpha": "1", "context": "1"},
     {"alpha": "0", "draft-length": "1"},
@@ -158,14 +158,15 @@ def calculator(opened: Opened) -> "Page":
 
 
 def ask(page: "Page", question: Question) -> None:
-    """Asks by the address, as a link does."""
+    """Asks by the address, as a link does; what is left out is as at first."""
     page.evaluate(
-        """address => new Promise((answered) => {
+        """address => new Promise((answered, failed) => {
           if (location.hash === address) return answered();
-          addEventListener("hashchange", () => answered(), { once: true });
+          addEventListener("hashchange", answered, { once: true });
+          setTimeout(failed, 60_000);
           location.hash = address;
-        })""",
-        f"#{urlencode(question)}",
+        }).then(() => undefined)""",
+        f"#{urlencode({'alpha': FIRST['alpha'], **question})}",
     )
 
 
@@ -186,10 +187,7 @@ def text(page: "Page", name: str) -> str:
 
 
 def asked(page: "Page") -> Question:
-    values: Question = page.evaluate(
-        "Object.fromEntries([...document.querySelectorAll('#calculator :is(select, input)')].map(x => [x.name, x.value]))"
-    )
-    return values
+    return dict(page.eval_on_selector_all("#calculator :is(select, input)", "all => all.map(x => [x.name, x.value])"))
 
 
 def test_the_script_gives_the_numbers_of_the_cost_model(opened: Opened) -> None:
@@ -207,9 +205,18 @@ def test_the_script_gives_the_numbers_of_the_cost_model(opened: Opened) -> None:
     assert {answer["fits"] for answer in answers} == {True, False}
 
 
+COMMANDED: tuple[Question, ...] = (
+    {},
+    {"model": "huginn-3.5b", "slots": "4", "batch": "2"},
+    {"launch": "captured"},
+    {"software": "fused", "hardware": "h100"},
+)
+"""What is asked of the page and of the command line."""
+
+
 def test_the_command_that_the_page_shows_says_the_same(opened: Opened, wfd: Run) -> None:
     page = calculator(opened)
-    for changes in ({}, {"model": "huginn-3.5b", "slots": "4", "batch": "2"}, {"software": "fused"}):
+    for changes in COMMANDED:
         ask(page, {**changes, "alpha": "0.8"})
         program, *words = text(page, "command").split()
         code, out, _ = wfd(*words, "--json")
@@ -243,6 +250,23 @@ def test_another_model_brings_its_own_depths(opened: Opened) -> None:
     assert page.get_by_label("Calls are").is_disabled()
     page.get_by_label("Software").select_option("research")
     assert asked(page)["launch"] == "eager"
+
+
+TOLD: tuple[tuple[Question, str, str], ...] = (
+    ({}, "WFD takes ", "It fits: "),
+    ({"context": "16384", "alpha": "0.7"}, "WFD is slower than AR here", "It fits: "),
+    ({"draft-depth": "4"}, "With d = T nothing is drafted", "It fits: "),
+    ({"alpha": "1", "context": "100000"}, "WFD is slower than AR here", "It does not fit: "),
+)
+"""How the two sentences on a setting begin."""
+
+
+def test_what_is_gained_and_whether_it_fits_is_said_plainly(opened: Opened) -> None:
+    page = calculator(opened)
+    for changes, verdict, fit in TOLD:
+        ask(page, changes)
+        assert text(page, "verdict").startswith(verdict)
+        assert text(page, "memory").startswith(fit)
 
 
 PROBLEMS = (
@@ -291,6 +315,16 @@ BINDING = (
 """What binds a recurrence of AR."""
 
 
+def test_where_the_weights_alone_do_not_fit_no_position_does(opened: Opened) -> None:
+    page = calculator(opened)
+    shape, precision = PRESETS["ouro-2.6b"], PRECISIONS["bf16"]
+    given = [record(shape), record(precision)]
+    script = "([shape, precision, memoryBytes]) => cost.longestContext(shape, precision, { memoryBytes })"
+    needed = memory.weight_bytes(shape, precision)
+    assert page.evaluate(script, [*given, needed - 1e6]) == 0
+    assert page.evaluate(script, [*given, needed + 1e9]) > 0
+
+
 def test_what_binds_a_call_is_named(opened: Opened) -> None:
     answers = answered(calculator(opened), [question for question, _ in BINDING])
     assert [answer["bounds"]["ar"]["binds"] for answer in answers] == [binds for _, binds in BINDING]
@@ -320,7 +354,7 @@ def test_it_also_works_where_the_site_is_opened_as_files(browser: "Browser", sit
 
 def test_every_field_has_a_name_and_every_bar_a_line_in_the_table(opened: Opened) -> None:
     page = calculator(opened)
-    named = page.evaluate("[...document.querySelectorAll('#calculator :is(select, input)')].map(x => x.labels.length)")
+    named = page.eval_on_selector_all("#calculator :is(select, input)", "all => all.map(x => x.labels.length)")
     assert named == [1] * len(FIRST)
     bars = {title.split(":")[0] for title in page.locator("#calculator svg title").all_text_contents()}
     lines = set(page.locator("#calculator-table tbody th").all_inner_texts())
