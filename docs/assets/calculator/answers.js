@@ -175,7 +175,7 @@ function memoryInWords({ setting, weightBytes, cellBytes, longest, fits }) {
   const sizes = `${gb(weightBytes)} of weights and ${gb(cellBytes)} of KV cells, of ${gb(setting.machine.memoryBytes)}`;
   if (fits) return `It fits: ${sizes}. At most ${whole(longest)} positions${sequences} do.`;
   const most = longest ? `At most ${whole(longest)} positions${sequences} fit.` : "Not one position fits beside the weights.";
-  return `It does not fit: ${sizes}. ${most} The times below are those of a machine with more memory.`;
+  return `It does not fit: ${sizes}. ${most} All times here are those of a machine with more memory.`;
 }
 
 const BINDS = {
