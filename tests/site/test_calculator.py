@@ -18,7 +18,6 @@ from reference.schedule import default_draft_depth
 from tests.commands import Run
 from tests.site.conftest import Opened
 from tests.site.requirements import needs_browser
-from tests.unchecked import annotations_are_not_checked  # noqa: F401 - a fixture that runs by itself
 
 if TYPE_CHECKING:
     from pathlib import Path
