@@ -2,7 +2,7 @@
 
 import sys
 
-from docs.generate import DOCS, architecture, cost, sharing, traces, walk
+from docs.generate import DOCS, architecture, calculator, cost, sharing, traces, walk
 
 
 def main() -> None:
@@ -10,6 +10,7 @@ def main() -> None:
     files = {
         **walk.pages(walk.find_story(), DOCS),
         **traces.files(DOCS),
+        **calculator.files(DOCS),
         **architecture.files(DOCS),
         **cost.files(),
         **sharing.files(),

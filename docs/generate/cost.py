@@ -73,6 +73,7 @@ def example() -> dict[str, str]:
     context = analysis.context_crossover(one, draft_depth=1, acceptance_rate=_ALPHA)
     fused = replace(one, software=FUSED)
     fused_batch = analysis.batch_crossover(fused, draft_depth=1, acceptance_rate=_ALPHA)
+    fused_context = analysis.context_crossover(fused, draft_depth=1, acceptance_rate=_ALPHA)
     at_length = analysis.wfd_speedup(replace(fused, context=_LONG), draft_depth=1, acceptance_rate=_ALPHA)
     needed = _ALPHA * (4 - 1) / (4 - 2)
     assert needed > 1, "the page says that d = 2 never pays"
@@ -117,6 +118,7 @@ def example() -> dict[str, str]:
         "needed_rate": f"{needed:.2f}",
         "batch_crossover": _crossing(batch),
         "context_crossover": f"{_crossing(context)} tokens",
+        "fused_context": _crossing(fused_context),
         "fused_long": f"{at_length:.2f}",
         "fused_batch": _crossing(fused_batch),
     }

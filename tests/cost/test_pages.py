@@ -6,7 +6,7 @@ from string import Template
 
 import pytest
 
-from docs.generate import DOCS, cost
+from docs.generate import DOCS, calculator, cost
 from reference.cost import paper
 
 
@@ -19,6 +19,11 @@ def test_the_figures_are_up_to_date_and_none_is_left_over() -> None:
     figures = cost.figures()
     assert set((DOCS / "cost-figures").iterdir()) == set(figures)
     for path, content in figures.items():
+        assert path.read_text(encoding="utf-8") == content, "run: make figures"
+
+
+def test_the_tables_of_the_calculator_are_up_to_date() -> None:
+    for path, content in calculator.files(DOCS).items():
         assert path.read_text(encoding="utf-8") == content, "run: make figures"
 
 
