@@ -90,9 +90,12 @@ def _parameters(test: object) -> list[tuple[Any, ...]]:
 def test_both_name_the_same_event_and_the_same_clause(opened: Opened) -> None:
     told = [*gallery_of_traces(), *listed_faults(), *edits()]
     traces = [without_reads(text) for text in told]
-    assert told != traces, "no trace tells its reads"
-    shown = opened.page("stepper.html").evaluate(JUDGE, [opened.address + "assets/stepper/", traces])
-    assert shown == opened.page("stepper.html").evaluate(JUDGE, [opened.address + "assets/stepper/", told])
+    with_reads = [index for index, text in enumerate(told) if text != traces[index]]
+    assert with_reads, "no trace tells its reads"
+    judged = [*traces, *(told[index] for index in with_reads)]
+    shown = opened.page("stepper.html").evaluate(JUDGE, [opened.address + "assets/stepper/", judged])
+    shown, again = shown[: len(traces)], shown[len(traces) :]
+    assert again == [shown[index] for index in with_reads]
     verdicts = [oracle.check_trace(text).objection for text in traces]
     expected = [found and [found.index, found.clause] for found in verdicts]
     different = [pair for pair in zip(expected, shown, strict=True) if pair[0] != pair[1]]
