@@ -178,5 +178,5 @@ def _bounds(recurrence_depth: int) -> list[str]:
     return [
         "| slots s | " + " | ".join(str(number) for number in range(1, recurrence_depth + 1)) + " |",
         "| --- |" + " ---: |" * recurrence_depth,
-        "| WFD is AR with the same slots from d = | " + " | ".join(map(str, least)) + " |",
+        "| least d | " + " | ".join(map(str, least)) + " |",
     ]
