@@ -7,10 +7,9 @@ import pytest
 
 from tests.project.sources import REPOSITORY
 
-NAVIGATION = (
-    (REPOSITORY / "mkdocs.yml").read_text(encoding="utf-8").partition("\nnav:\n")[2].partition("\nextra_css:")[0]
-)
-NAMED = re.findall(r"([\w./-]+\.md)$", NAVIGATION, re.MULTILINE)
+_NAVIGATION = re.search(r"^nav:\n((?: .*\n)+)", (REPOSITORY / "mkdocs.yml").read_text(encoding="utf-8"), re.MULTILINE)
+assert _NAVIGATION is not None
+NAMED = re.findall(r"([\w./-]+\.md)$", _NAVIGATION[1], re.MULTILINE)
 """The pages of the site in their order."""
 
 NO_QUESTION = re.compile(

@@ -4,6 +4,7 @@ import ast
 import re
 import runpy
 import sys
+from types import SimpleNamespace
 
 import pytest
 
@@ -100,6 +101,14 @@ def test_what_a_command_says_of_itself_is_put_where_a_page_asks_for_it() -> None
     assert shown.startswith("a\n```text\nusage: wfd check trace ")
     assert shown.endswith("\n```\nb")
     assert HOOKS["with_help"]("<!-- another remark -->", REPOSITORY) == "<!-- another remark -->"
+
+
+def test_a_page_that_is_too_heavy_is_warned_of(caplog: pytest.LogCaptureFixture) -> None:
+    page = SimpleNamespace(url="api/models.html")
+    HOOKS["on_post_page"]("x" * HOOKS["HEAVIEST_PAGE"], page=page, config=None)
+    assert caplog.messages == []
+    HOOKS["on_post_page"]("x" * HOOKS["HEAVIEST_PAGE"] + "y", page=page, config=None)
+    assert caplog.messages == ["api/models.html has 1000001 bytes, more than 1000000: split it"]
 
 
 def test_the_page_on_the_command_line_shows_every_command() -> None:
