@@ -7,6 +7,7 @@ link goes. A clause that is named anywhere, in a docstring too, becomes a link t
 
 import io
 import json
+import logging
 import os
 import re
 import sys
@@ -18,6 +19,8 @@ if TYPE_CHECKING:  # the pure functions are tested where MkDocs is not installed
     from mkdocs.config.defaults import MkDocsConfig
     from mkdocs.structure.files import Files
     from mkdocs.structure.pages import Page
+
+_LOG: Final = logging.getLogger("mkdocs.hooks")
 
 _ROOT_PAGES: Final = ("CHANGELOG.md", "CONTRIBUTING.md")
 """Pages at the root of the repository that the site shows."""
@@ -43,6 +46,9 @@ _CLAUSE_ID: Final = re.compile(r"\b[A-Z]+-\d\d\b")
 
 _HELP: Final = re.compile(r"^<!-- wfd (.*?) ?--help -->$", re.MULTILINE)
 """Where the page on the command line shows what a command says of itself."""
+
+HEAVIEST_PAGE: Final = 1_000_000
+"""Most bytes of a page. Those of the API come near, since they show their source; a test keeps all others far below."""
 
 _TAG: Final = re.compile(r"(</?(\w+)[^>]*>)")
 _LEFT_ALONE: Final = frozenset({"a", "code", "pre", "script", "strong", "style", "title"})
@@ -172,6 +178,13 @@ def on_page_markdown(markdown: str, *, page: "Page", config: "MkDocsConfig", fil
 def on_page_content(html: str, *, page: "Page", config: "MkDocsConfig", files: "Files") -> str:  # noqa: ARG001 - MkDocs's signature
     """Links every mention of a clause to the clause."""
     return with_clause_links(html, page.url, clause_places(_root(config)))
+
+
+def on_post_page(output: str, *, page: "Page", config: "MkDocsConfig") -> str:  # noqa: ARG001 - MkDocs's signature
+    """Warns of a page that has become too heavy to load on a phone; a strict build then fails."""
+    if len(output.encode()) > HEAVIEST_PAGE:
+        _LOG.warning("%s has %d bytes, more than %d: split it", page.url, len(output.encode()), HEAVIEST_PAGE)
+    return output
 
 
 def _root(config: "MkDocsConfig") -> Path:

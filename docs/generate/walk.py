@@ -1,4 +1,4 @@
-"""The walk: docs/walkthrough.md, docs/walk/ and their figures, from real runs of the shipped tiny-ouro.
+"""The walk: docs/walkthrough.md, docs/walk/ and their figures, from real runs of the shipped models.
 
 The text of a page is the file of its name that ends in `.in`; every number, token and picture in it is put in here.
 """
@@ -13,12 +13,13 @@ from typing import Final
 
 import torch
 
-from docs.generate import DOCS
+from docs.generate import DOCS, call, cells
+from docs.generate.cells import Cells
 from reference import ar, dtv, models, trace, wfd
 from reference.cli.inputs import Texts
 from reference.cost.closed_forms import expected_ticks_per_token
 from reference.engine import Output
-from reference.figures import scenes, svg
+from reference.figures import canvas, scenes, slots, svg
 from reference.figures.grid import Column, Labels, Mark, Outcome, Snapshot, Verdict, short, snapshots
 from reference.models.protocol import LoopedModel
 from reference.models.shipped import default_prompts
@@ -40,7 +41,10 @@ _RATES: Final = (0.6, 0.8, 0.9, 0.95, 0.99)
 _LENGTHS: Final = (1, 2, 4, 8, 16)
 """What the table of expected ticks is about."""
 
-PAGES: Final = ("walkthrough", "walk/drafts", "walk/wavefront", "walk/counting", "walk/slots", "walk/lossless")
+PAGES: Final = (
+    "walkthrough",
+    *(f"walk/{name}" for name in ("time", "drafts", "wavefront", "counting", "slots", "sharing", "lossless")),
+)
 """The pages in their order."""
 
 
@@ -68,6 +72,8 @@ class Story:
     """WFD at another draft depth."""
     rounds: Mapping[int, Output]
     """DtV, by draft length."""
+    cells: Cells | None = None
+    """Runs that show what else there is in cells."""
 
     @cached_property
     def opening(self) -> tuple[Snapshot, ...]:
@@ -103,7 +109,8 @@ def find_story() -> Story:
     for flavour, prompt in default_prompts().items():
         story = tell(model, texts, flavour, prompt)
         if story.tells_everything:
-            return replace(story, rounds=_rounds(model, texts.ids(prompt)))
+            rounds = _rounds(model, texts.ids(prompt))
+            return replace(story, rounds=rounds, cells=cells.decode(model, texts, flavour, prompt))
     message = f"within {_MOST_TICKS} ticks, on any of {', '.join(default_prompts())}"
     raise NoRunToShowError(message)
 
@@ -146,20 +153,33 @@ def _page(name: str, said: Mapping[str, str]) -> str:
 
 def values(story: Story) -> dict[str, str]:
     """Gives all that the page says in numbers and tokens, by its name there."""
-    return _values(story) | _alternatives(story) | _drafting(story) | _slots(story)
+    own = _values(story) | _alternatives(story) | _drafting(story) | _slots(story) | _times(story)
+    return own | call.values() | cells.values(_cells(story))
+
+
+def _cells(story: Story) -> Cells:
+    assert story.cells is not None
+    return story.cells
 
 
 def _figures(story: Story, said: Mapping[str, str]) -> dict[str, str]:
+    return _own_figures(story, said) | call.figures(said) | cells.figures(_cells(story), said)
+
+
+def _own_figures(story: Story, said: Mapping[str, str]) -> dict[str, str]:
     plain = tuple(islice(snapshots(story.plain.events), 3 * story.opening[0].start.recurrence_depth + 1))
     return {
-        "ar": svg.history(plain, story.labels, svg.Words("AR, tick by tick", said["ar_alt"])),
-        "dtv": svg.history(_first_rounds(story), story.labels, svg.Words("DtV, tick by tick", said["dtv_alt"])),
-        "reads": svg.reads(
-            _wave(story), story.labels, svg.Words("What a row reads", said["reads_alt"]), reader=_reader(story).position
+        "ar": svg.history(plain, story.labels, canvas.Words("AR, tick by tick", said["ar_alt"])),
+        "dtv": svg.history(_first_rounds(story), story.labels, canvas.Words("DtV, tick by tick", said["dtv_alt"])),
+        "reads": slots.reads(
+            _wave(story),
+            story.labels,
+            canvas.Words("What a row reads", said["reads_alt"]),
+            reader=_reader(story).position,
         ),
-        "wave": svg.states([_wave(story)], story.labels, svg.Words("The wavefront", said["wave_alt"])),
-        "flush": svg.states(_flush(story), story.labels, svg.Words("A flush", said["flush_alt"])),
-        "wfd": svg.history(story.opening, story.labels, svg.Words("WFD, tick by tick", said["history_alt"])),
+        "wave": svg.states([_wave(story)], story.labels, canvas.Words("The wavefront", said["wave_alt"])),
+        "flush": svg.states(_flush(story), story.labels, canvas.Words("A flush", said["flush_alt"])),
+        "wfd": svg.history(story.opening, story.labels, canvas.Words("WFD, tick by tick", said["history_alt"])),
     }
 
 
@@ -272,6 +292,13 @@ def _alternatives(story: Story) -> dict[str, str]:
         "other_judged": str(counts.accepted + counts.rejected),
         "other_ticks": str(counts.ticks),
     }
+
+
+def _times(story: Story) -> dict[str, str]:
+    """Gives what the run's calls would take on the machine of the page on time."""
+    rows = [one.num_rows for one in snapshots(story.wave.events) if one.tick]
+    graph, eager = call.run_speedup(rows, num_single=story.plain.counts.ticks)
+    return {"graph_speedup": graph, "eager_speedup": eager}
 
 
 def _first_rounds(story: Story) -> tuple[Snapshot, ...]:

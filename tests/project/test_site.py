@@ -4,6 +4,7 @@ import ast
 import re
 import runpy
 import sys
+from types import SimpleNamespace
 
 import pytest
 
@@ -32,7 +33,8 @@ def test_the_pages_of_the_repository_are_published() -> None:
 
 
 def test_every_module_that_defines_something_is_in_the_api() -> None:
-    described = re.findall(r"^::: (\S+)$", (REPOSITORY / "docs" / "api.md").read_text(encoding="utf-8"), re.MULTILINE)
+    pages = [page.read_text(encoding="utf-8") for page in sorted((REPOSITORY / "docs").glob("api/*.md"))]
+    described = [name for page in pages for name in re.findall(r"^::: (\S+)$", page, re.MULTILINE)]
     trees = modules(REPOSITORY / "reference")
     owed = {
         name
@@ -99,6 +101,14 @@ def test_what_a_command_says_of_itself_is_put_where_a_page_asks_for_it() -> None
     assert shown.startswith("a\n```text\nusage: wfd check trace ")
     assert shown.endswith("\n```\nb")
     assert HOOKS["with_help"]("<!-- another remark -->", REPOSITORY) == "<!-- another remark -->"
+
+
+def test_a_page_that_is_too_heavy_is_warned_of(caplog: pytest.LogCaptureFixture) -> None:
+    page = SimpleNamespace(url="api/models.html")
+    HOOKS["on_post_page"]("x" * HOOKS["HEAVIEST_PAGE"], page=page, config=None)
+    assert caplog.messages == []
+    HOOKS["on_post_page"]("x" * HOOKS["HEAVIEST_PAGE"] + "y", page=page, config=None)
+    assert caplog.messages == ["api/models.html has 1000001 bytes, more than 1000000: split it"]
 
 
 def test_the_page_on_the_command_line_shows_every_command() -> None:

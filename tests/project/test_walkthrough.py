@@ -21,6 +21,12 @@ def story() -> Story:
 
 
 @pytest.fixture(scope="module")
+def edges() -> architecture.Graph:
+    """The import graph."""
+    return architecture.graph(DOCS.parent / "reference")
+
+
+@pytest.fixture(scope="module")
 def pages(story: Story) -> Mapping[Path, str]:
     """What the script would write."""
     return {**walk.pages(story, DOCS), **architecture.files(DOCS)}
@@ -62,8 +68,7 @@ def test_a_lane_that_starts_again_overwrites_a_cell_before_a_younger_one_reads_i
             assert all(older.depth > younger.depth for older, younger in pairwise(lanes))
 
 
-def test_the_import_graph_is_read_from_the_code() -> None:
-    edges = architecture.graph(DOCS.parent / "reference")
+def test_the_import_graph_is_read_from_the_code(edges: architecture.Graph) -> None:
     assert "schedule" in edges["wfd"]
     assert "engine" in edges["ar"]
     assert "wfd" not in edges["engine"]
@@ -77,8 +82,8 @@ def test_a_line_that_a_longer_way_implies_is_left_out() -> None:
     assert architecture.levels(edges) == [["c"], ["b"], ["a"]]
 
 
-def test_what_is_drawn_as_integers_only_loads_no_tensor_library() -> None:
-    parts = architecture.integers(architecture.graph(DOCS.parent / "reference"))
+def test_what_is_drawn_as_integers_only_loads_no_tensor_library(edges: architecture.Graph) -> None:
+    parts = architecture.integers(edges)
     assert {"schedule", "trace"} <= parts
     imports = "".join(f"import reference.{part}\n" for part in sorted(parts))
     program = f"{imports}import sys\nsys.exit('torch' in sys.modules)"

@@ -3,13 +3,14 @@
 import re
 from collections import Counter
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reference.figures import scenes, svg, terminal
+from reference.figures import canvas, scenes, slots, svg, terminal
 from reference.figures.grid import Mark, Verdict, heads, snapshots
 from reference.schedule import Advance, Commit, Flush
-from tests.driving import Case, Play, plays
+from tests.driving import Case, Play, make_wfd, play, plays
 from tests.pictures import SVG, classes, label, parsed
 from tests.strategies import cases
 
@@ -73,7 +74,7 @@ def test_no_line_is_wider_than_the_terminal(case: Case, width: int) -> None:
 def test_every_history_is_a_well_formed_document_with_a_box_for_every_row(case: Case, most_ticks: int) -> None:
     for run in plays(case):
         shown = tuple(snapshots(run.events))[: most_ticks + 1]
-        root = parsed(svg.history(shown, label, svg.Words("a & b", "<c>")))
+        root = parsed(svg.history(shown, label, canvas.Words("a & b", "<c>")))
         assert [root.findtext(SVG + "title"), root.findtext(SVG + "desc")] == ["a & b", "<c>"]
         boxes = classes(root, "rect")
         num_legend = 4
@@ -89,3 +90,15 @@ def test_every_row_is_in_the_terminal_too(case: Case, most_ticks: int) -> None:
         lines = terminal.history(shown, str, width=400, glyphs=terminal.ASCII).plain.splitlines()[2:]
         for one, line in zip(shown, lines, strict=True):
             assert len(re.findall(r"[DV#x]\d", line)) == one.num_rows
+
+
+@given(case=cases())
+@pytest.mark.spec("KV-07", "KV-08")
+def test_coda_entries_are_final_at_finished_positions_and_provisional_where_a_draft_was_read_out(case: Case) -> None:
+    run = play(make_wfd, case)
+    for state, entries in zip(run.states, slots.coda_entries(run.events), strict=True):
+        final = {position for position, entry in entries.items() if entry.mark in {Mark.VERIFYING, Mark.COMMITTED}}
+        assert final == set(range(len(case.prompt), state.frontier - 1))
+        provisional = {position for position, entry in entries.items() if entry.mark is Mark.DRAFTING}
+        if state.finish_reason is None:
+            assert provisional == {lane.position for lane in state.lanes[:-1]}

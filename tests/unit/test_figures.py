@@ -2,7 +2,7 @@
 
 import pytest
 
-from reference.figures import scenes, svg, terminal
+from reference.figures import canvas, scenes, svg, terminal
 from reference.figures.grid import Cell, Mark, Snapshot, heads, short, snapshots
 from reference.schedule import Event, Flush
 from tests.driving import Case, Lap, make_dtv, make_wfd, play
@@ -206,7 +206,7 @@ def test_a_lane_dropped_for_good_stays_above_the_history() -> None:
 
 
 def test_a_state_is_drawn_cell_by_cell() -> None:
-    root = parsed(svg.states(scenes.key_scenes(WAVE)[1:2], label, svg.Words("t", "d")))
+    root = parsed(svg.states(scenes.key_scenes(WAVE)[1:2], label, canvas.Words("t", "d")))
     boxes = classes(root, "rect")
     assert boxes["flushed"] == 6 + 2 + 1  # cells, tokens, legend
     assert boxes["committed"] == 1 + 2 + 1
@@ -223,7 +223,7 @@ def test_one_of_anything_is_named_in_the_singular() -> None:
     assert ", 1 row" in said
 
 
-WORDLESS = svg.Words("t", "d")
+WORDLESS = canvas.Words("t", "d")
 
 
 def test_a_figure_says_how_a_run_ends() -> None:
