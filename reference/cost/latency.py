@@ -10,10 +10,11 @@ A GPU works while the host launches ahead, so an eager call takes the longer of 
 the device idles; a captured graph is launched at once, so it takes the device's time; on a CPU the two add up.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Final
 
+from reference.cost.closed_forms import mixed_depths
 from reference.cost.machines import Machine
 from reference.cost.shapes import LoopedShape, Part
 from reference.cost.work import Call, Group, Precision, work_of
@@ -168,6 +169,19 @@ class Setting:
     """Sequences decoded together."""
     recurrence_slots: int | None = None
     """s: slots that the recurrences of a layer share; None is T, one each."""
+    average_depth: float | None = None
+    """D: mean depth at which runs halt, if they halt before T; None is T. See `closed_forms.mixed_depths`."""
+
+    def __post_init__(self) -> None:
+        """Refuses an average depth outside its range."""
+        mixed_depths(self.shape.recurrence_depth, self.average_depth)
+
+    def at_depths(self) -> tuple[tuple["Setting", float], ...]:
+        """Gives the setting at each whole depth that its runs take, and the share of the tokens there."""
+        depths = mixed_depths(self.shape.recurrence_depth, self.average_depth)
+        return tuple(
+            (replace(self, shape=self.shape.with_depth(depth), average_depth=None), share) for depth, share in depths
+        )
 
     def call(self, part: Part, *groups: tuple[float, float]) -> Seconds:
         """Times a call in which every sequence has groups of rows, each given as (how many groups, rows in each)."""

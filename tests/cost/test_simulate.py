@@ -1,6 +1,9 @@
 """Driving the real schedules gives what the closed forms say, within what chance allows."""
 
 import math
+import statistics
+from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 
 import pytest
@@ -11,10 +14,11 @@ from reference import models, wfd
 from reference.ar import AR
 from reference.cost import decoding
 from reference.cost.acceptance import Bernoulli, PerPosition, Recorded
-from reference.cost.simulate import simulate
+from reference.cost.simulate import simulate, simulate_runs
 from reference.dtv import DtV
 from reference.errors import ParameterError
-from reference.schedule import Accept, Reject
+from reference.schedule import Accept, Reject, Schedule
+from reference.stopping import Stopping
 from reference.wfd import WFD
 from tests.cost.settings import resized, setting
 
@@ -102,6 +106,30 @@ def test_ar_and_dtv_in_step_take_the_closed_form_with_a_batch() -> None:
     always = simulate(one, make, [Bernoulli(1.0)] * 3, num_tokens=31)
     expected = decoding.dtv(one, draft_depth=1, draft_length=2, acceptance_rate=1.0)
     assert always.seconds_per_token == pytest.approx(expected.seconds.total)
+
+
+@pytest.mark.parametrize("decoder", ["ar", "dtv", "wfd"])
+def test_runs_of_an_average_depth_take_the_closed_form_within_sampling_error(decoder: str) -> None:
+    one, alpha, num_runs = replace(setting("ouro-2.6b"), average_depth=2.75), 0.9, 40
+    make: Callable[[int, Stopping], Schedule]
+    if decoder == "ar":
+        make, expected = AR, decoding.ar(one)
+    elif decoder == "dtv":
+        make = lambda full, stopping: DtV(full, 1, 2, stopping)  # noqa: E731 - a schedule of three numbers
+        expected = decoding.dtv(one, draft_depth=1, draft_length=2, acceptance_rate=alpha)
+    else:
+        make = lambda full, stopping: WFD(full, 1, stopping)  # noqa: E731
+        expected = decoding.wfd(one, draft_depth=1, acceptance_rate=alpha)
+    runs = simulate_runs(one, make, [Bernoulli(alpha, seed) for seed in range(num_runs)], num_tokens=26, seed=5)
+    depths = [run.counts[0].lane_ticks for run in runs]
+    assert len(set(depths)) > 1  # of both depths there are some
+    each = [run.seconds_per_token for run in runs]
+    mean = statistics.fmean(each)
+    error = statistics.stdev(each) / math.sqrt(num_runs)
+    # The first wave's ramp and the last round's cut are shared by 25 tokens only.
+    ends = 0.0 if decoder == "ar" else expected.seconds.total / 25
+    assert abs(mean - expected.seconds.total) < 3 * error + ends
+    assert 3 * error + ends < 0.2 * expected.seconds.total
 
 
 def test_a_growing_context_costs_what_its_mean_costs() -> None:

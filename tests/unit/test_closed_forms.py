@@ -1,11 +1,13 @@
 """Ticks from formulas are the ticks of runs."""
 
 import math
+import random
 
 import pytest
 from hypothesis import given
 
-from reference.cost.closed_forms import exact_ticks, expected_ticks_per_token
+from reference.cost.closed_forms import exact_ticks, expected_ticks_per_token, expected_ticks_with_exits
+from reference.errors import ParameterError
 from reference.schedule import Start
 from tests.driving import Case, plays
 from tests.strategies import cases, cases_by_verdict
@@ -62,6 +64,92 @@ def test_expected_ticks_per_token(run: Start, acceptance_rate: float, ticks_per_
 @pytest.mark.parametrize("draft_length", [None, 3])
 def test_without_an_acceptance_rate_nothing_is_expected(draft_length: int | None) -> None:
     assert math.isnan(expected_ticks_per_token(start("any", draft_depth=1, draft_length=draft_length), math.nan))
+
+
+NUM_TOKENS = 20_000
+DRAFT_LENGTH = 3
+EXITS = {
+    "all at one depth": {4: 1.0},
+    "two neighbouring depths": {2: 0.3, 3: 0.7},
+    "some before drafting": {1: 0.3, 2: 0.3, 4: 0.4},
+    "few and late": {2: 0.9, 4: 0.1},
+}
+
+
+def wave_ticks(draw: random.Random, shares: dict[int, float], draft_depth: int, alpha: float) -> float:
+    """Gives the ticks per token of a wave whose positions halt by themselves, from start ticks and commit ticks."""
+    begun = committed = 0
+    for _ in range(NUM_TOKENS):
+        (depth,) = draw.choices(list(shares), list(shares.values()))
+        committed = max(committed, begun + depth)  # in order
+        if depth <= draft_depth:
+            begun += depth  # its final token starts the next position
+        else:
+            begun = begun + draft_depth if draw.random() < alpha else committed
+    return committed / NUM_TOKENS
+
+
+def round_ticks(draw: random.Random, shares: dict[int, float], draft_depth: int, alpha: float) -> float:
+    """Gives the ticks per token of rounds of `DRAFT_LENGTH` drafts whose positions halt by themselves."""
+    ticks = tokens = 0
+    while tokens < NUM_TOKENS:
+        depths = draw.choices(list(shares), list(shares.values()), k=DRAFT_LENGTH + 1)
+        ticks += sum(min(depth, draft_depth) for depth in depths) + max(0, max(depths) - draft_depth)
+        wrong = (at for at, depth in enumerate(depths[:-1]) if depth > draft_depth and draw.random() >= alpha)
+        tokens += next(wrong, DRAFT_LENGTH) + 1
+    return ticks / tokens
+
+
+@pytest.mark.parametrize("draft_depth", [1, 2])
+@pytest.mark.parametrize("shares", EXITS.values(), ids=EXITS)
+def test_halting_positions_take_the_expected_ticks(shares: dict[int, float], draft_depth: int) -> None:
+    draw, alpha = random.Random(2), 0.8
+    wave = start("wfd", draft_depth=draft_depth)
+    rounds = start("dtv", draft_depth=draft_depth, draft_length=DRAFT_LENGTH)
+    expected = {run: expected_ticks_with_exits(run, alpha, shares) for run in (wave, rounds)}
+    # The standard deviation of a token's ticks is below T / 2; neighbours that wait for one another are counted as one.
+    error = 4 * (4 / 2) * math.sqrt(2 / NUM_TOKENS)
+    assert wave_ticks(draw, shares, draft_depth, alpha) == pytest.approx(expected[wave], abs=error)
+    assert round_ticks(draw, shares, draft_depth, alpha) == pytest.approx(expected[rounds], abs=error)
+    mean = sum(share * depth for depth, share in shares.items())
+    if min(shares) > draft_depth:
+        assert all(ticks > expected_ticks_per_token(run, alpha, mean) - 1e-9 for run, ticks in expected.items())
+    if min(shares) >= draft_depth >= max(shares) - min(shares):
+        assert expected[wave] == pytest.approx(expected_ticks_per_token(wave, alpha, mean))
+    assert expected_ticks_with_exits(start("ar", draft_depth=4), math.nan, shares) == mean
+
+
+def test_a_deep_position_holds_up_those_that_halt_before_it() -> None:
+    run = start("wfd", draft_depth=1)
+    shares = {2: 0.9, 4: 0.1}
+    assert expected_ticks_with_exits(run, 0.9, shares) > expected_ticks_per_token(run, 0.9, 2.2) + 0.005
+
+
+@pytest.mark.parametrize("average_depth", [0.5, 4.5, math.nan])
+def test_an_average_depth_outside_its_range_is_refused(average_depth: float) -> None:
+    with pytest.raises(ParameterError, match="average_depth="):
+        expected_ticks_per_token(start("wfd", draft_depth=1), 0.9, average_depth)
+
+
+@pytest.mark.parametrize("shares", [{0: 1.0}, {5: 1.0}, {2: 0.5}, {2: 1.5, 3: -0.5}])
+def test_what_are_no_shares_of_depths_is_refused(shares: dict[int, float]) -> None:
+    with pytest.raises(ParameterError, match="exit_shares"):
+        expected_ticks_with_exits(start("wfd", draft_depth=1), 0.9, shares)
+
+
+@pytest.mark.parametrize(
+    "run,average_depth,ticks_per_token",
+    [
+        (start("ar", draft_depth=4), 2.5, 2.5),
+        (start("wfd", draft_depth=1), 2.5, 0.9 + 0.1 * 2.5),
+        (start("wfd", draft_depth=2), 1.5, 1.5),  # nothing is drafted
+        (start("wfd", draft_depth=2), 4.0, 2.2),
+        # Half the runs are AR's of depth 1, half have rounds of 2 drafts at T = 2.
+        (start("dtv", draft_depth=1, draft_length=2), 1.5, 0.5 * 1 + 0.5 * 4 / 2.71),
+    ],
+)
+def test_expected_ticks_at_an_average_depth(run: Start, average_depth: float, ticks_per_token: float) -> None:
+    assert expected_ticks_per_token(run, 0.9, average_depth) == pytest.approx(ticks_per_token)
 
 
 def test_a_run_begins_with_its_start() -> None:
