@@ -163,15 +163,20 @@ def groups_of(depths: list[int], recurrence_slots: int | None) -> list[tuple[flo
 def _block(setting: Setting, draft_depth: int, ticks: range, starts: Seconds) -> TokenCost:
     """Adds up consecutive ticks of an undisturbed wave."""
     full = setting.shape.recurrence_depth
-    seconds, rows = starts, 0
+    calls: Counter[tuple[tuple[float, float], ...]] = Counter()
+    readouts: Counter[int] = Counter()
+    rows = 0
     for tick in ticks:
         depths = lane_depths(tick, full_depth=full, draft_depth=draft_depth)
-        before = [depth - 1 for depth in depths]
-        seconds = seconds + setting.call(Part.RECURRENT, *groups_of(before, setting.recurrence_slots))
-        num_due = (depths[0] == full) + (depths[-1] == draft_depth)
-        if num_due:
-            seconds = seconds + setting.call(Part.READOUT, (1.0, float(num_due)))
+        calls[tuple(groups_of([depth - 1 for depth in depths], setting.recurrence_slots))] += 1
+        readouts[(depths[0] == full) + (depths[-1] == draft_depth)] += 1
         rows += len(depths)
+    seconds = starts
+    for groups, times in calls.items():  # most ticks of a wave are alike
+        seconds = seconds + setting.call(Part.RECURRENT, *groups) * float(times)
+    for num_due, times in readouts.items():
+        if num_due:
+            seconds = seconds + setting.call(Part.READOUT, (1.0, float(num_due))) * float(times)
     return TokenCost(seconds=seconds, ticks=float(len(ticks)), rows=float(rows))
 
 

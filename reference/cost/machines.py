@@ -44,6 +44,35 @@ ASSUMED: Final = Overheads(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class FewRows:
+    """What products with few rows get through, of one type of numbers, by how many rows there are.
+
+    Such products are neither as fast as a copy nor as a large product: a library may convert or rearrange a matrix for
+    every call, or use a kernel made for more rows. How much that costs is a property of a machine with its library, so
+    it is measured, on shapes of no model.
+    """
+
+    weight_bytes_per_second: Mapping[int, float]
+    """Bytes of matrices, by the rows that are multiplied with them."""
+    cell_bytes_per_second: Mapping[int, float]
+    """Bytes of KV cells, by the rows that attend to the same ones."""
+
+
+def seconds_per_byte(rates: Mapping[int, float], rows: float) -> float:
+    """Gives the time of a byte at some number of rows: on the line between the measured numbers, constant beyond them.
+
+    Args:
+        rates: Bytes per second by rows.
+        rows: Rows; a fraction is a mean.
+    """
+    known = sorted(rates)
+    below = max((number for number in known if number <= rows), default=known[0])
+    above = min((number for number in known if number >= rows), default=known[-1])
+    low, high = 1 / rates[below], 1 / rates[above]
+    return low if below >= above else low + (high - low) * (rows - below) / (above - below)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Machine:
     """One device."""
 
@@ -61,6 +90,8 @@ class Machine:
     """Where the figures are published."""
     overheads: Overheads = field(default=ASSUMED)
     """What software loses."""
+    few_rows: Mapping[str, FewRows] = field(default_factory=lambda: MappingProxyType({}))
+    """What products with few rows reach, by type; without a measurement the bandwidth is taken to be reached."""
 
     def peak(self, precision: str) -> float:
         """Gives the peak for a type of operands, in operations per second.
