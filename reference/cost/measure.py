@@ -30,7 +30,7 @@ CPU: Final = torch.device("cpu")
 """Where is measured unless something else is asked for."""
 WEIGHT_ROWS: Final = (1, 2, 4, 8, 16, 32)
 """Numbers of rows of a product with weights."""
-CELL_ROWS: Final = (1, 2, 4, 8, 16)
+CELL_ROWS: Final = (1, 4, 16)
 """Numbers of rows that attend to the same cells."""
 
 _WIDTHS: Final = (4096, 12_288)
@@ -84,7 +84,8 @@ class Effort:
     seconds: float = 20.0
     """About how long, all in all."""
     matrix_bytes: int = 2**30
-    """Size of all matrices of fp32 together; those of narrower types are smaller. A half must exceed the last cache."""
+    """Size of all matrices of fp32 together. Those of bf16 and the cells are half as large; that must exceed the last
+    cache."""
 
 
 def measure(effort: Effort, *, threads: int, device: torch.device = CPU) -> Machine:
@@ -152,7 +153,8 @@ def dtype_probes(name: str, effort: Effort, device: torch.device) -> dict[What, 
         states = {shape[0]: torch.ones(rows, shape[0], dtype=dtype, device=device) for shape in shapes}
         probes[Kind.WEIGHTS, name, rows] = Probe(partial(_multiply, states, matrices), matrix_bytes)
     num_cells = max(16, _CELLS // shrink)
-    num_slots = max(1, effort.matrix_bytes // (8 * _HEADS * _HEAD_DIM * num_cells * 4))
+    slot_bytes = 2 * _HEADS * _HEAD_DIM * num_cells * dtype.itemsize
+    num_slots = max(1, effort.matrix_bytes // 2 // slot_bytes)
     # A cache has room for more positions than are there.
     keys = torch.zeros(num_slots, _HEADS, _HEAD_DIM, num_cells + _FREE, dtype=dtype, device=device)[..., :num_cells]
     values = torch.zeros(num_slots, _HEADS, num_cells + _FREE, _HEAD_DIM, dtype=dtype, device=device)

@@ -34,6 +34,28 @@ def test_a_machine_names_its_sources_and_has_a_ridge_point(name: str) -> None:
         one.peak("int4")
 
 
+# Units, operations of a unit in a cycle, GHz: of fp32 and of bf16 accumulated in fp32; bits of the memory bus, Gbit/s of
+# a line. Units and clocks as reports of the cards list them; memory of data centre GPUs is published as bandwidth alone.
+CHIPS = {
+    "a6000": ((10_752, 2, 1.80), (336, 256, 1.80), (384, 16.0)),
+    "a100": ((6912, 2, 1.41), (432, 512, 1.41), None),
+    "h100": ((16_896, 2, 1.98), (528, 1024, 1.83), None),
+    "h200": ((16_896, 2, 1.98), (528, 1024, 1.83), None),
+    "rtx4090": ((16_384, 2, 2.52), (512, 128, 2.52), (384, 21.0)),
+    "rtx5090": ((21_760, 2, 2.407), (680, 128, 2.407), (512, 28.0)),
+}
+
+
+@pytest.mark.parametrize("name", CHIPS)
+def test_published_figures_are_units_times_clock(name: str) -> None:
+    one, (fp32, bf16, memory) = machine(name), CHIPS[name]
+    for dtype, (units, operations, gigahertz) in (("fp32", fp32), ("bf16", bf16)):
+        assert one.peak(dtype) == pytest.approx(units * operations * gigahertz * 1e9, rel=2e-3)
+    if memory is not None:
+        bits, gigabits = memory
+        assert one.bandwidth_bytes_per_second == bits * gigabits * 1e9 / 8
+
+
 @pytest.mark.parametrize("give", [machine, software_of])
 def test_an_unknown_name_is_refused(give: object) -> None:
     assert callable(give)
