@@ -119,8 +119,8 @@ MACHINES: Final = MappingProxyType(
             power_watts=300.0,
             source=(
                 "NVIDIA RTX A6000 datasheet, table of specifications: the vendor's figures, not read again. bf16 is "
-                "half of its tensor performance, 309.7 TFLOPS, which counts sparsity. Bandwidth, memory and power were read "
-                "in ServeTheHome's report of its introduction (October 2020)"
+                "half of its tensor performance, 309.7 TFLOPS, which counts sparsity. Bandwidth, memory and power were "
+                "read in ServeTheHome's report of its introduction (October 2020)"
             ),
         ),
         "a100": Machine(
@@ -178,8 +178,8 @@ MACHINES: Final = MappingProxyType(
             power_watts=575.0,
             source=(
                 "NVIDIA RTX Blackwell GPU architecture whitepaper, appendix on the RTX 5090, rows of peak rates "
-                "without sparsity and of FP32 accumulation: the vendor's figures, not read again; other tables of peaks agree. "
-                "The 838 TFLOPS that reports give are with sparsity and FP16 accumulation, four times as many"
+                "without sparsity and of FP32 accumulation: the vendor's figures, not read again; other tables of "
+                "peaks agree. The 838 TFLOPS that reports give are with sparsity and FP16 accumulation, four times as many"
             ),
         ),
         "m1-max": Machine(

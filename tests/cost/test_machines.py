@@ -35,7 +35,7 @@ def test_a_machine_names_its_sources_and_has_a_ridge_point(name: str) -> None:
 
 
 # Units, operations of a unit in a cycle, GHz: of fp32 and of bf16 accumulated in fp32; bits of the memory bus, Gbit/s of
-# a line. Units and clocks as reports of the cards list them; memory of data centre GPUs is published as bandwidth alone.
+# a line. Units and clocks as reports of the cards list them; of data centre GPUs the bandwidth alone is published.
 CHIPS = {
     "a6000": ((10_752, 2, 1.80), (336, 256, 1.80), (384, 16.0)),
     "a100": ((6912, 2, 1.41), (432, 512, 1.41), None),

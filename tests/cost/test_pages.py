@@ -8,7 +8,6 @@ import pytest
 
 from docs.generate import DOCS, calculator, cost
 from reference.cost import paper
-from tests.unchecked import annotations_are_not_checked  # noqa: F401 - a fixture that runs by itself
 
 
 def test_the_pages_are_up_to_date() -> None:

@@ -7,7 +7,6 @@ from reference.cost.decoding import ar
 from reference.cost.latency import Setting
 from reference.cost.memory import kv_bytes_per_position, weight_bytes
 from reference.cost.work import precision_of
-from tests.unchecked import annotations_are_not_checked  # noqa: F401 - a fixture that runs by itself
 
 ROWS = paper.rows()
 
