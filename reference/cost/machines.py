@@ -179,7 +179,8 @@ MACHINES: Final = MappingProxyType(
             source=(
                 "NVIDIA RTX Blackwell GPU architecture whitepaper, appendix on the RTX 5090, rows of peak rates "
                 "without sparsity and of FP32 accumulation: the vendor's figures, not read again; other tables of "
-                "peaks agree. The 838 TFLOPS that reports give are with sparsity and FP16 accumulation, four times as many"
+                "peaks agree. The 838 TFLOPS that reports give, four times as many, are with sparsity and FP16 "
+                "accumulation"
             ),
         ),
         "m1-max": Machine(

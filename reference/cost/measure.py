@@ -35,6 +35,7 @@ CELL_ROWS: Final = (1, 4, 16)
 
 _WIDTHS: Final = (4096, 12_288)
 """A state and what it is widened to; the matrices go from one to the other and back."""
+_SLOTS: Final = 16
 _HEADS: Final = 32
 _HEAD_DIM: Final = 128
 _CELLS: Final = 1024
@@ -155,12 +156,14 @@ def dtype_probes(name: str, effort: Effort, device: torch.device) -> dict[What, 
     num_cells = max(16, _CELLS // shrink)
     slot_bytes = 2 * _HEADS * _HEAD_DIM * num_cells * dtype.itemsize
     num_slots = max(1, effort.matrix_bytes // 2 // slot_bytes)
-    # A cache has room for more positions than are there.
-    keys = torch.zeros(num_slots, _HEADS, _HEAD_DIM, num_cells + _FREE, dtype=dtype, device=device)[..., :num_cells]
-    values = torch.zeros(num_slots, _HEADS, num_cells + _FREE, _HEAD_DIM, dtype=dtype, device=device)
+    # A wavefront attends to all its slots in one product, and a cache has room for more positions than are there.
+    num_products = max(1, num_slots // _SLOTS)
+    batch = min(num_slots, _SLOTS) * _HEADS
+    keys = torch.zeros(num_products, batch, _HEAD_DIM, num_cells + _FREE, dtype=dtype, device=device)[..., :num_cells]
+    values = torch.zeros(num_products, batch, num_cells + _FREE, _HEAD_DIM, dtype=dtype, device=device)
     values = values[:, :, :num_cells]
     for rows in CELL_ROWS:
-        queries = torch.ones(_HEADS, rows, _HEAD_DIM, dtype=dtype, device=device)
+        queries = torch.ones(batch, rows, _HEAD_DIM, dtype=dtype, device=device)
         run = partial(_attend, queries, keys, values)
         probes[Kind.CELLS, name, rows] = Probe(run, float(keys.nbytes + values.nbytes))
     many = torch.ones(_PEAK_ROWS[device.type], narrow, dtype=dtype, device=device)
@@ -272,13 +275,15 @@ def _multiply(states: Mapping[int, Tensor], matrices: list[Tensor]) -> None:
 
 
 def _attend(queries: Tensor, keys: Tensor, values: Tensor) -> None:
-    for slot in range(keys.shape[0]):
-        weights = torch.softmax(torch.bmm(queries, keys[slot]), dim=-1)
-        torch.bmm(weights, values[slot])
+    for some_keys, some_values in zip(keys.unbind(), values.unbind(), strict=True):
+        torch.bmm(torch.softmax(torch.bmm(queries, some_keys), dim=-1), some_values)
 
 
 def _seconds(probe: Probe, device: torch.device) -> float:
-    """Times a run: between events on a GPU, by the clock of the host elsewhere and where that is wanted."""
+    """Times a run: between events on a GPU, on the host elsewhere and where that is wanted.
+
+    A single thread's time is that of its processor, in which other programs' turns do not count.
+    """
     if device.type == "cuda" and not probe.is_for_host:
         begin = torch.cuda.Event(enable_timing=True)  # type: ignore[no-untyped-call]  # torch does not say
         end = torch.cuda.Event(enable_timing=True)  # type: ignore[no-untyped-call]  # torch does not say
@@ -289,9 +294,10 @@ def _seconds(probe: Probe, device: torch.device) -> float:
         return float(begin.elapsed_time(end)) / 1000
     if device.type == "cuda":
         torch.cuda.synchronize(device)  # else the host might wait for room in the queue
-    begun = time.perf_counter()
+    clock = time.process_time if device.type == "cpu" and torch.get_num_threads() == 1 else time.perf_counter
+    begun = clock()
     probe.run()
-    return time.perf_counter() - begun
+    return clock() - begun
 
 
 def _processor() -> str:

@@ -34,8 +34,8 @@ def test_a_machine_names_its_sources_and_has_a_ridge_point(name: str) -> None:
         one.peak("int4")
 
 
-# Units, operations of a unit in a cycle, GHz: of fp32 and of bf16 accumulated in fp32; bits of the memory bus, Gbit/s of
-# a line. Units and clocks as reports of the cards list them; of data centre GPUs the bandwidth alone is published.
+# Units, operations of a unit in a cycle, GHz: of fp32 and of bf16 accumulated in fp32; bits of the memory bus, Gbit/s
+# of each. Units and clocks as reports of the cards list them; of data centre GPUs the bandwidth alone is published.
 CHIPS = {
     "a6000": ((10_752, 2, 1.80), (336, 256, 1.80), (384, 16.0)),
     "a100": ((6912, 2, 1.41), (432, 512, 1.41), None),
@@ -157,7 +157,7 @@ def test_measurements_take_turns_and_the_median_counts(monkeypatch: pytest.Monke
         order.append(name)
         now[0] += next(durations[name])
 
-    monkeypatch.setattr("time.perf_counter", lambda: now[0])
+    monkeypatch.setattr("time.process_time", lambda: now[0])  # one thread, as all tests
     probes = {name: Probe(partial(run, name)) for name in durations}
     assert medians(probes, seconds=0.0, device=CPU) == {"a": 1.0, "b": 2.0}
     assert order == ["a", "b"] * 6  # the first of each only warms up
