@@ -151,7 +151,7 @@ def test_a_measured_machine_survives_being_written_down(tmp_path: Path) -> None:
 
 def test_measurements_take_turns_and_the_median_counts(monkeypatch: pytest.MonkeyPatch) -> None:
     now, order = [0.0], []
-    durations = {"a": iter([9.0, 1.0, 1.0, 7.0, 1.0, 1.0]), "b": iter([9.0, 3.0, 2.0, 2.0, 2.0, 2.0])}
+    durations = {"a": iter([9.0, 0.5, 1.0, 7.0, 1.0, 1.0]), "b": iter([9.0, 3.0, 2.0, 2.0, 2.0, 2.0])}
 
     def run(name: str) -> None:
         order.append(name)

@@ -1,7 +1,8 @@
 """Ticks from formulas are the ticks of runs."""
 
 import math
-import random
+from collections import defaultdict
+from itertools import product
 
 import pytest
 from hypothesis import given
@@ -13,10 +14,10 @@ from tests.driving import Case, plays
 from tests.strategies import cases, cases_by_verdict
 
 
-def start(decoder: str, *, draft_depth: int, draft_length: int | None = None) -> Start:
+def start(decoder: str, *, draft_depth: int, draft_length: int | None = None, full: int = 4) -> Start:
     return Start(
         decoder=decoder,
-        recurrence_depth=4,
+        recurrence_depth=full,
         draft_depth=draft_depth,
         draft_length=draft_length,
         prompt_length=1,
@@ -66,57 +67,62 @@ def test_without_an_acceptance_rate_nothing_is_expected(draft_length: int | None
     assert math.isnan(expected_ticks_per_token(start("any", draft_depth=1, draft_length=draft_length), math.nan))
 
 
-NUM_TOKENS = 20_000
+FULL = 8
 DRAFT_LENGTH = 3
 EXITS = {
     "all at one depth": {4: 1.0},
     "two neighbouring depths": {2: 0.3, 3: 0.7},
     "some before drafting": {1: 0.3, 2: 0.3, 4: 0.4},
-    "few and late": {2: 0.9, 4: 0.1},
+    "few and late": {2: 0.9, 8: 0.1},
+    "early ones behind late ones": {1: 0.4, 2: 0.4, 8: 0.2},
 }
 
 
-def wave_ticks(draw: random.Random, shares: dict[int, float], draft_depth: int, alpha: float) -> float:
-    """Gives the ticks per token of a wave whose positions halt by themselves, from start ticks and commit ticks."""
-    begun = committed = 0
-    for _ in range(NUM_TOKENS):
-        (depth,) = draw.choices(list(shares), list(shares.values()))
-        committed = max(committed, begun + depth)  # in order
-        if depth <= draft_depth:
-            begun += depth  # its final token starts the next position
-        else:
-            begun = begun + draft_depth if draw.random() < alpha else committed
-    return committed / NUM_TOKENS
+def wave_ticks(shares: dict[int, float], draft_depth: int, alpha: float) -> float:
+    """Follows a wave's positions one after another until the chances of their waits no longer change."""
+    waits, ticks = {0: 1.0}, 0.0
+    for _ in range(300):
+        after: dict[int, float] = defaultdict(float)
+        ticks = 0.0
+        for (wait, chance), (depth, share) in product(waits.items(), shares.items()):
+            committed = max(wait, depth)  # ticks after its start: in order
+            if depth <= draft_depth:
+                ticks += chance * share * depth  # its final token starts the next position
+                after[committed - depth] += chance * share
+            else:
+                ticks += chance * share * (alpha * draft_depth + (1 - alpha) * committed)
+                after[committed - draft_depth] += chance * share * alpha
+                after[0] += chance * share * (1 - alpha)
+        waits = after
+    return ticks
 
 
-def round_ticks(draw: random.Random, shares: dict[int, float], draft_depth: int, alpha: float) -> float:
-    """Gives the ticks per token of rounds of `DRAFT_LENGTH` drafts whose positions halt by themselves."""
-    ticks = tokens = 0
-    while tokens < NUM_TOKENS:
-        depths = draw.choices(list(shares), list(shares.values()), k=DRAFT_LENGTH + 1)
-        ticks += sum(min(depth, draft_depth) for depth in depths) + max(0, max(depths) - draft_depth)
-        wrong = (at for at, depth in enumerate(depths[:-1]) if depth > draft_depth and draw.random() >= alpha)
-        tokens += next(wrong, DRAFT_LENGTH) + 1
+def round_ticks(shares: dict[int, float], draft_depth: int, alpha: float) -> float:
+    """Goes through all rounds that there can be."""
+    ticks = tokens = 0.0
+    for depths in product(shares, repeat=DRAFT_LENGTH + 1):
+        chance = math.prod(shares[depth] for depth in depths)
+        ticks += chance * (sum(min(depth, draft_depth) for depth in depths) + max(0, max(depths) - draft_depth))
+        right = [1.0 if depth <= draft_depth else alpha for depth in depths]
+        tokens += chance * sum(math.prod(right[:committed]) for committed in range(DRAFT_LENGTH + 1))
     return ticks / tokens
 
 
+@pytest.mark.parametrize("alpha", [0.0, 0.8, 1.0])
 @pytest.mark.parametrize("draft_depth", [1, 2])
 @pytest.mark.parametrize("shares", EXITS.values(), ids=EXITS)
-def test_halting_positions_take_the_expected_ticks(shares: dict[int, float], draft_depth: int) -> None:
-    draw, alpha = random.Random(2), 0.8
-    wave = start("wfd", draft_depth=draft_depth)
-    rounds = start("dtv", draft_depth=draft_depth, draft_length=DRAFT_LENGTH)
+def test_halting_positions_take_the_expected_ticks(shares: dict[int, float], draft_depth: int, alpha: float) -> None:
+    wave = start("wfd", full=FULL, draft_depth=draft_depth)
+    rounds = start("dtv", full=FULL, draft_depth=draft_depth, draft_length=DRAFT_LENGTH)
     expected = {run: expected_ticks_with_exits(run, alpha, shares) for run in (wave, rounds)}
-    # The standard deviation of a token's ticks is below T / 2; neighbours that wait for one another are counted as one.
-    error = 4 * (4 / 2) * math.sqrt(2 / NUM_TOKENS)
-    assert wave_ticks(draw, shares, draft_depth, alpha) == pytest.approx(expected[wave], abs=error)
-    assert round_ticks(draw, shares, draft_depth, alpha) == pytest.approx(expected[rounds], abs=error)
+    assert expected[wave] == pytest.approx(wave_ticks(shares, draft_depth, alpha))
+    assert expected[rounds] == pytest.approx(round_ticks(shares, draft_depth, alpha))
     mean = sum(share * depth for depth, share in shares.items())
     if min(shares) > draft_depth:
         assert all(ticks > expected_ticks_per_token(run, alpha, mean) - 1e-9 for run, ticks in expected.items())
     if min(shares) >= draft_depth >= max(shares) - min(shares):
         assert expected[wave] == pytest.approx(expected_ticks_per_token(wave, alpha, mean))
-    assert expected_ticks_with_exits(start("ar", draft_depth=4), math.nan, shares) == mean
+    assert expected_ticks_with_exits(start("ar", full=FULL, draft_depth=FULL), math.nan, shares) == mean
 
 
 def test_a_deep_position_holds_up_those_that_halt_before_it() -> None:
