@@ -90,7 +90,7 @@ class Machine:
     """Where the figures are published, and which of them were read where."""
     overheads: Overheads = field(default=ASSUMED)
     """What software loses."""
-    few_rows: Mapping[str, FewRows] = field(default_factory=lambda: MappingProxyType({}))
+    few_rows: Mapping[str, FewRows] = field(default_factory=dict)
     """What products with few rows reach, by type; without a measurement the bandwidth is taken to be reached."""
 
     def peak(self, precision: str) -> float:
