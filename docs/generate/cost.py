@@ -311,7 +311,7 @@ def _measured(found: Calibration) -> str:
         "fast as memory gives it; from two rows on another kernel takes over, and 16 rows take "
         f"{fp32['1'] / fp32['16']:.1f} times as long as one. In bf16 the library (oneDNN, on AMX) takes about as long "
         f"for one row ({bf16['1'] / 1e9:.1f} GB/s) as for 16 ({bf16['16'] / 1e9:.1f} GB/s), probably since it "
-        "rearranges every matrix for its tiles of 16 rows in every call. So on such a CPU further rows are free in bf16, "
+        "rearranges every matrix for its tiles of 16 rows in every call. So further rows are free on it in bf16, "
         "where one row is already dear, and not in fp32.\n\n"
         "Attention is measured as a wavefront's, 16 slots in one product: in bf16 the library takes twice as long for "
         "one product of hundreds of small matrices as for the same in pieces. That came to light in a first comparison "
