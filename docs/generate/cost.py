@@ -7,6 +7,7 @@ the pages are up to date.
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 from string import Template
 from tempfile import TemporaryDirectory
@@ -17,16 +18,29 @@ from matplotlib.figure import Figure
 from docs.generate import DOCS
 from reference.bench.calibrate import Calibration, read
 from reference.cost import analysis, decoding, paper, plots
-from reference.cost.latency import FUSED, RESEARCH, Setting
+from reference.cost.closed_forms import expected_ticks_per_token, expected_ticks_with_exits
+from reference.cost.latency import FUSED, RESEARCH, Setting, Software
 from reference.cost.memory import kv_bytes_per_position
 from reference.cost.shapes import Part
 from reference.cost.work import Call, Group, work_of
+from reference.schedule import Start
 
 _ALPHA: Final = 0.92
 _OTHER_ALPHA: Final = 0.78
 _HIGH_ALPHA: Final = 0.97
 _LONG: Final = 16_384
 _MS: Final = 1000.0
+_EARLY: Final = (1.0, 1.5, 2.0, 2.5, 3.0, 4.0)
+_WAVE: Final = Start(
+    decoder="wfd",
+    recurrence_depth=4,
+    draft_depth=1,
+    draft_length=None,
+    prompt_length=1,
+    max_new_tokens=2,
+    context_length=2,
+    stop_ids=(),
+)
 
 
 def files() -> dict[Path, str]:
@@ -52,7 +66,8 @@ def figures() -> Mapping[Path, str]:
     return {DOCS / "cost-figures" / f"{name}.svg": _svg(figure) for name, figure in drawn.items()}
 
 
-def example() -> dict[str, str]:
+@cache
+def example() -> Mapping[str, str]:
     """Gives the numbers of the worked example."""
     one = paper.paper_setting(paper.OURO)
     losses, shape = paper.overheads(), one.shape
@@ -75,6 +90,7 @@ def example() -> dict[str, str]:
     fused_batch = analysis.batch_crossover(fused, draft_depth=1, acceptance_rate=_ALPHA)
     fused_context = analysis.context_crossover(fused, draft_depth=1, acceptance_rate=_ALPHA)
     at_length = analysis.wfd_speedup(replace(fused, context=_LONG), draft_depth=1, acceptance_rate=_ALPHA)
+    early = {depth: replace(one, average_depth=depth) for depth in _EARLY}
     needed = _ALPHA * (4 - 1) / (4 - 2)
     assert needed > 1, "the page says that d = 2 never pays"
     return {
@@ -121,10 +137,33 @@ def example() -> dict[str, str]:
         "fused_context": _crossing(fused_context),
         "fused_long": f"{at_length:.2f}",
         "fused_batch": _crossing(fused_batch),
+        "early": _table(
+            ("mean depth D", *(f"{depth:g}" for depth in early)),
+            (
+                ("AR, ms", *(f"{_MS * decoding.ar(at).seconds.total:.1f}" for at in early.values())),
+                (
+                    "WFD, ms",
+                    *(
+                        f"{_MS * decoding.wfd(at, draft_depth=1, acceptance_rate=_ALPHA).seconds.total:.1f}"
+                        for at in early.values()
+                    ),
+                ),
+                (
+                    "speedup",
+                    *(
+                        f"{analysis.wfd_speedup(at, draft_depth=1, acceptance_rate=_ALPHA):.2f}"
+                        for at in early.values()
+                    ),
+                ),
+            ),
+        ),
+        "even_ticks": f"{expected_ticks_per_token(_WAVE, _ALPHA, 2.5):.2f}",
+        "uneven_ticks": f"{expected_ticks_with_exits(_WAVE, _ALPHA, {2: 0.75, 4: 0.25}):.2f}",
     }
 
 
-def report() -> dict[str, str]:
+@cache
+def report() -> Mapping[str, str]:
     """Gives the numbers and tables of the page on the paper."""
     rows, losses = paper.rows(), paper.overheads()
     waves = [row for row in rows if row.decoder == "WFD"]
@@ -160,6 +199,7 @@ def report() -> dict[str, str]:
             f"- **{row.what}, {row.decoder}** ({100 * row.error:+.0f}%). {paper.explanation(row)}" for row in missed
         ),
         "capture_gain": f"{100 * (paper.capture_gain() - 1):.0f}%",
+        **_captured(),
         "variations": _table(
             ("assumption", *headings),
             ((one.assumption, *(f"{speedup:.2f}" for speedup in one.predicted)) for one in paper.variations(chosen)),
@@ -184,18 +224,43 @@ def report() -> dict[str, str]:
     }
 
 
+def _captured() -> dict[str, str]:
+    """Gives where the time of a token goes, eager and captured, and what each part of it does to the speedup."""
+    names = {"weights": "weights", "cells": "cells", "kernels": "kernels", "waiting": "waiting for launches"}
+    lines = []
+    for name, (setting, rate) in _settings().items():
+        costs = {"AR": decoding.ar(setting), "WFD": decoding.wfd(setting, draft_depth=1, acceptance_rate=rate)}
+        for decoder, cost in costs.items():
+            parts = (f"{_MS * float(getattr(cost.seconds, part)):.1f}" for part in names)
+            lines.append((f"{decoder}, {name}", *parts, f"{_MS * cost.seconds.total:.1f}"))
+    captured, rate = _settings()["captured"]
+
+    def gain(software: Software) -> str:
+        one = replace(captured, software=software)
+        return f"{analysis.wfd_speedup(one, draft_depth=1, acceptance_rate=rate):.2f}"
+
+    return {
+        "capture_table": _table(("ms a token", *names.values(), "all"), lines),
+        "captured_short": gain(replace(captured.software, captured_cells=None)),
+        "captured_in_place": gain(replace(captured.software, passes_over_cells=1.0)),
+        "captured_free": gain(replace(captured.software, captured_cells=None, passes_over_cells=1.0)),
+    }
+
+
 def calibration_page(path: Path) -> str:
     """Gives the page that sets measured calls beside predicted ones, or says that none were measured yet."""
     note = "<!-- Written by docs/generate/cost.py; change it there. -->\n\n"
     title = (
         "# How far off is the model on a CPU?\n\n"
-        "A roofline and a launch overhead, measured on one machine, against recurrent calls measured on it. The model "
-        "is one core layer of Huginn-3.5B with random weights, more than any cache holds, so they come from memory. "
-        "Nothing is fitted to the calls.\n\n"
+        "What one machine was measured to do, against recurrent calls timed on it. The model is one core layer of "
+        "Huginn-3.5B with random weights, more than any cache holds, so they come from memory. Nothing is fitted to "
+        "the calls: the machine is measured on matrices and cells of other shapes.\n\n"
     )
     how = (
         "To measure it on yours, about two minutes with nothing else running:\n\n"
-        "```sh\nwfd cost calibrate --context 512 --output calibration.json\n```\n"
+        "```sh\nwfd cost calibrate --context 512 --seconds 100 --output calibration.json\n```\n\n"
+        "`wfd cost measure` measures the machine alone, in 20 seconds, for `--hardware`. With `--device cuda` it "
+        "measures a GPU the same way, with events on the device for a clock; that path has not been run on a GPU yet.\n"
     )
     if not path.exists():
         return f"{note}{title}No measurement is committed yet.\n\n{how}"
@@ -206,8 +271,9 @@ def calibration_page(path: Path) -> str:
 def _measured(found: Calibration) -> str:
     peaks = ", ".join(f"{peak / 1e9:.0f} GFLOP/s in {name}" for name, peak in found.peak_flops_per_second.items())
     errors = [abs(call.error) for call in found.calls]
-    table = _table(
-        ("type", "rows", "slots", "measured ms", "predicted ms", "error"),
+    bare = [abs(call.roofline_error) for call in found.calls]
+    calls = _table(
+        ("type", "rows", "slots", "measured ms", "predicted ms", "error", "roofline alone"),
         (
             (
                 call.dtype,
@@ -216,22 +282,40 @@ def _measured(found: Calibration) -> str:
                 f"{_MS * call.measured_seconds:.1f}",
                 f"{_MS * call.predicted_seconds:.1f}",
                 f"{100 * call.error:+.0f}%",
+                f"{100 * call.roofline_error:+.0f}%",
             )
             for call in found.calls
         ),
     )
-    reading = ""
-    if all(call.error < 0 for call in found.calls):
-        reading = (
-            " Every call took longer than predicted: a product with few rows reached neither the speed of copying nor "
-            "that of a large product, and the model has no term for it. Read its times for such a CPU as lower bounds, "
-            "and its ratios with care; a call with more rows costs more here than the model says."
-        )
+    streams = (("weights", found.weight_bytes_per_second), ("cells", found.cell_bytes_per_second))
+    rows = list(next(iter(found.weight_bytes_per_second.values())))
+    rates = _table(
+        ("GB/s", *(f"{number} row{'s' * (number != '1')}" for number in rows)),
+        (
+            (f"{what}, {dtype}", *(f"{of[number] / 1e9:.1f}" if number in of else "" for number in rows))
+            for what, by_dtype in streams
+            for dtype, of in by_dtype.items()
+        ),
+    )
+    fp32, bf16 = (found.weight_bytes_per_second[name] for name in ("fp32", "bf16"))
     return (
-        f"{found.machine}. Measured: {found.bandwidth_bytes_per_second / 1e9:.1f} GB/s, {peaks}, "
-        f"{1e6 * found.launch_seconds:.1f} µs for an operation on almost nothing. Context {found.context}. Best of "
-        f"many repeats.\n\n{table}\n\nMean error without its sign: {100 * sum(errors) / len(errors):.0f}%, largest: "
-        f"{100 * max(errors):.0f}%.{reading}"
+        f"**Mean error without its sign: {100 * sum(errors) / len(errors):.0f}%, largest: {100 * max(errors):.0f}%. "
+        f"From bandwidth, peak and launches alone, without the rates at few rows: {100 * sum(bare) / len(bare):.0f}% "
+        f"and {100 * max(bare):.0f}%.**\n\n{calls}\n\n"
+        f"Context {found.context}; {found.machine}. Calls and measurements took turns while other programs ran; each "
+        "number is a median of the processor's time, so trust ratios before milliseconds.\n\n"
+        "## What was measured of the machine\n\n"
+        f"{peaks}, {1e6 * found.launch_seconds:.1f} µs for an operation on almost nothing, and what products with few "
+        f"rows get through:\n\n{rates}\n\n"
+        "A bandwidth and a peak do not say this. In fp32 one row is a product with a vector, which reads a matrix as "
+        "fast as memory gives it; from two rows on another kernel takes over, and 16 rows take "
+        f"{fp32['1'] / fp32['16']:.1f} times as long as one. In bf16 the library (oneDNN, on AMX) takes about as long "
+        f"for one row ({bf16['1'] / 1e9:.1f} GB/s) as for 16 ({bf16['16'] / 1e9:.1f} GB/s), probably since it "
+        "rearranges every matrix for its tiles of 16 rows in every call. So further rows are free on it in bf16, "
+        "where one row is already dear, and not in fp32.\n\n"
+        "Attention is measured as a wavefront's, 16 slots in one product: in bf16 the library takes twice as long for "
+        "one product of hundreds of small matrices as for the same in pieces. That came to light in a first comparison "
+        "with these calls, after which the measurement was given this shape; it is all that was learnt from them."
     )
 
 

@@ -2,15 +2,16 @@
 
 The model is one core layer of Huginn-3.5B with its adapter, at random: 1.8 GB in fp32, larger than any cache, so that
 weights really come from memory. Rows are a wavefront with slots of their own, or share one slot. The prediction knows
-three measured figures of the machine (`reference.cost.measure`) and the kernels of our own code; nothing is fitted to
-the calls.
+what `reference.cost.measure` measures, on matrices and cells of other shapes, and the kernels of our own code; nothing
+is fitted to the calls. Measurements and calls take turns, so that they meet the same disturbances.
 """
 
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Final
+from types import MappingProxyType
+from typing import Final, TypeAlias
 
 import torch
 
@@ -18,7 +19,18 @@ from reference.bench.drawn import DrawnTensors
 from reference.bench.shapes import shape_of
 from reference.cost.latency import REFERENCE, Setting
 from reference.cost.machines import Machine
-from reference.cost.measure import DTYPES, best_seconds
+from reference.cost.measure import (
+    CPU,
+    DTYPES,
+    Effort,
+    Probe,
+    What,
+    dtype_probes,
+    launch_probes,
+    machine_of,
+    medians,
+    rates_of,
+)
 from reference.cost.shapes import Part as ModelPart
 from reference.cost.work import precision_of
 from reference.kv import KVCache
@@ -42,6 +54,9 @@ LAYER: Final = HuginnConfig(
 )
 """One core layer of Huginn-3.5B."""
 
+_Call: TypeAlias = tuple[int, bool]
+"""Rows, and whether they share a slot."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Measured:
@@ -54,14 +69,21 @@ class Measured:
     is_shared: bool
     """Whether all rows read one slot; otherwise each reads its own."""
     measured_seconds: float
-    """Shortest time seen."""
+    """Median time."""
     predicted_seconds: float
     """What the model says."""
+    roofline_seconds: float
+    """What it says without the measured rates at few rows: bandwidth, peak and launches alone."""
 
     @property
     def error(self) -> float:
         """Predicted over measured, less 1."""
         return self.predicted_seconds / self.measured_seconds - 1
+
+    @property
+    def roofline_error(self) -> float:
+        """The same without the rates at few rows."""
+        return self.roofline_seconds / self.measured_seconds - 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,65 +95,89 @@ class Calibration:
     context: int
     """Cells that the oldest row attends to."""
     bandwidth_bytes_per_second: float
-    """Measured with a matrix and one row."""
+    """The fastest of the measured streams."""
     peak_flops_per_second: Mapping[str, float]
     """Measured with a matrix and many rows, by type."""
     launch_seconds: float
     """Measured with an operation on almost nothing."""
+    weight_bytes_per_second: Mapping[str, Mapping[str, float]]
+    """Measured with matrices and few rows, by type and rows."""
+    cell_bytes_per_second: Mapping[str, Mapping[str, float]]
+    """Measured with cells and few rows, by type and rows."""
     calls: tuple[Measured, ...]
     """Predicted and measured calls."""
 
 
 def calibrate(
-    machine: Machine,
+    effort: Effort,
     *,
+    threads: int,
     config: HuginnConfig = LAYER,
     context: int = 512,
     rows: Sequence[int] = ROWS,
-    seconds_per_call: float = 2.0,
 ) -> Calibration:
     """Times recurrent calls and predicts them.
 
     Args:
-        machine: This machine, as `measure` saw it.
+        effort: How long, for everything together, and how large the matrices are.
+        threads: Threads of the tensor library, which are left so.
         config: Sizes of the model.
         context: Cells that the oldest row attends to.
         rows: Numbers of rows, at most the model's recurrences.
-        seconds_per_call: How long each kind of call is repeated.
     """
-    calls, cpu = [], torch.device("cpu")
-    for name, dtype in DTYPES.items():
-        model = Huginn(config, DrawnTensors(config.tensor_shapes(), dtype=dtype, device=cpu), dtype=dtype, device=cpu)
-        setting = Setting(
-            shape=shape_of(config, name="one layer"),
-            machine=machine,
-            precision=precision_of(name),
-            software=REFERENCE,
-            context=context,
-        )
-        for number, is_shared in ((number, is_shared) for number in rows for is_shared in (False, True)):
-            if number == 1 and is_shared:
-                continue  # the same call
-            groups = (1.0, float(number)) if is_shared else (float(number), 1.0)
-            predicted = replace(setting, context=context + number - 1).call(ModelPart.RECURRENT, groups)
-            calls.append(
-                Measured(
-                    dtype=name,
-                    rows=number,
-                    is_shared=is_shared,
-                    measured_seconds=_time(model, number, context, seconds_per_call, is_shared=is_shared),
-                    predicted_seconds=predicted.total,
-                )
-            )
-        del model
+    torch.set_num_threads(threads)
+    kinds = [(number, shares) for number in rows for shares in (False, True) if number > 1 or not shares]
+    rates: dict[What, float] = {}
+    seconds: dict[str, dict[_Call, float]] = {}
+    for index, (name, dtype) in enumerate(DTYPES.items()):
+        model = Huginn(config, DrawnTensors(config.tensor_shapes(), dtype=dtype, device=CPU), dtype=dtype, device=CPU)
+        probes = {**dtype_probes(name, effort, CPU), **(launch_probes(CPU) if index == 0 else {})}
+        calls = {(number, shares): _probe(model, number, context, is_shared=shares) for number, shares in kinds}
+        together = [*probes.values(), *calls.values()]
+        taken = medians(dict(enumerate(together)), seconds=effort.seconds / len(DTYPES), device=CPU)
+        rates.update(rates_of(probes, dict(zip(probes, taken.values(), strict=False))))
+        seconds[name] = dict(zip(calls, list(taken.values())[len(probes) :], strict=True))
+    mine = machine_of(rates, threads=threads, device=CPU)
     return Calibration(
-        machine=f"{machine.name}; {machine.source}",
+        machine=f"{mine.name}; {mine.source}",
         context=context,
-        bandwidth_bytes_per_second=machine.bandwidth_bytes_per_second,
-        peak_flops_per_second=dict(machine.peak_flops_per_second),
-        launch_seconds=machine.overheads.launch_seconds,
-        calls=tuple(calls),
+        bandwidth_bytes_per_second=mine.bandwidth_bytes_per_second,
+        peak_flops_per_second=dict(mine.peak_flops_per_second),
+        launch_seconds=mine.overheads.launch_seconds,
+        weight_bytes_per_second={name: _named(one.weight_bytes_per_second) for name, one in mine.few_rows.items()},
+        cell_bytes_per_second={name: _named(one.cell_bytes_per_second) for name, one in mine.few_rows.items()},
+        calls=tuple(
+            Measured(
+                dtype=name,
+                rows=number,
+                is_shared=shares,
+                measured_seconds=time,
+                predicted_seconds=_predicted(mine, config, name, context, number, is_shared=shares),
+                roofline_seconds=_predicted(
+                    replace(mine, few_rows=MappingProxyType({})), config, name, context, number, is_shared=shares
+                ),
+            )
+            for name, times in seconds.items()
+            for (number, shares), time in times.items()
+        ),
     )
+
+
+def _named(rates: Mapping[int, float]) -> dict[str, float]:
+    return {str(rows): rate for rows, rate in rates.items()}
+
+
+def _predicted(
+    machine: Machine, config: HuginnConfig, dtype: str, context: int, number: int, *, is_shared: bool
+) -> float:
+    setting = Setting(
+        shape=shape_of(config, name="one layer"),
+        machine=machine,
+        precision=precision_of(dtype),
+        software=REFERENCE,
+        context=context + number - 1,
+    )
+    return setting.call(ModelPart.RECURRENT, (1.0, float(number)) if is_shared else (float(number), 1.0)).total
 
 
 def write(calibration: Calibration, path: Path) -> None:
@@ -146,9 +192,8 @@ def read(path: Path) -> Calibration:
     return Calibration(calls=calls, **values)
 
 
-@torch.inference_mode()
-def _time(model: Huginn, number: int, context: int, budget_seconds: float, *, is_shared: bool) -> float:
-    """Times a call of `number` rows, the oldest at a context of `context`."""
+def _probe(model: Huginn, number: int, context: int, *, is_shared: bool) -> Probe:
+    """Makes a call of `number` rows, the oldest at a context of `context`."""
     cells = KVCache(
         model.kv_shapes,
         recurrence_depth=model.recurrence_depth,
@@ -159,8 +204,4 @@ def _time(model: Huginn, number: int, context: int, budget_seconds: float, *, is
     positions = range(context - 1, context - 1 + number)
     depths = [0 if is_shared else number - 1 - lane for lane in range(number)]
     states = torch.ones(number, model.hidden_size, dtype=model.dtype)
-
-    def call() -> None:
-        model.recur(states, states, cells.rows(Part.RECURRENT, positions, depths))
-
-    return best_seconds(call, budget_seconds=budget_seconds)
+    return Probe(lambda: model.recur(states, states, cells.rows(Part.RECURRENT, positions, depths)))

@@ -11,7 +11,8 @@ from collections.abc import Sequence
 from io import TextIOWrapper
 from typing import Final, TextIO
 
-from reference.cli import arguments, check, cost
+from reference.cli import arguments, check, cost, cost_arguments
+from reference.cli.cost_arguments import CostArguments
 
 INTERRUPTED: Final = 128 + signal.SIGINT
 """Exit code after Ctrl-C, as shells give it."""
@@ -48,7 +49,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     return code
 
 
-def _understood(words: list[str]) -> arguments.Arguments | check.CheckArguments | cost.CostArguments | list[str]:
+def _understood(
+    words: list[str],
+) -> arguments.Arguments | check.CheckArguments | CostArguments | list[str]:
     """Gives the arguments of a command; three of them have a command line of their own."""
     match words:
         case ["bench", *rest]:
@@ -56,12 +59,12 @@ def _understood(words: list[str]) -> arguments.Arguments | check.CheckArguments 
         case ["check", *rest]:
             return check.parse(rest)
         case ["cost", *rest]:
-            return cost.parse(rest)
+            return cost_arguments.parse(rest)
         case _:
             return arguments.parse(words)
 
 
-def _run(given: arguments.Arguments | check.CheckArguments | cost.CostArguments | list[str]) -> int:
+def _run(given: arguments.Arguments | check.CheckArguments | CostArguments | list[str]) -> int:
     from reference import bench  # noqa: PLC0415 - torch loads only where it is needed
     from reference.cli import commands  # noqa: PLC0415
     from reference.errors import CheckpointError, NumericsError, ParameterError  # noqa: PLC0415
@@ -69,7 +72,7 @@ def _run(given: arguments.Arguments | check.CheckArguments | cost.CostArguments 
     try:
         if isinstance(given, check.CheckArguments):
             return check.run(given)
-        if isinstance(given, cost.CostArguments):
+        if isinstance(given, CostArguments):
             return cost.run(given)
         return bench.main(given) if isinstance(given, list) else commands.run(given)
     except BrokenPipeError:

@@ -9,12 +9,16 @@ All three are sums over the calls of one period of the schedule, at a fixed cont
   costs the `d` ticks of the running wave, S seconds; one whose draft was rejected costs a restart, T ticks and A
   seconds. So a token takes `alpha * S + (1 - alpha) * A`, as its ticks are `alpha * d + (1 - alpha) * T` (COST-06).
 
+With an average depth below T, runs take the whole depth below it or above it, and costs lie on the line between the
+two (`closed_forms.mixed_depths`). A run at a depth of at most d drafts nothing: it is AR's.
+
 With a batch, the sequences of AR and DtV run in step. Waves do not, since each restarts when its own draft fails: the
 closed form takes their mean rows for every tick.
 """
 
 from collections import Counter
 from dataclasses import dataclass
+from typing import Final
 
 from reference.cost.latency import Seconds, Setting
 from reference.cost.shapes import Part
@@ -37,9 +41,27 @@ class TokenCost:
         """Mean rows of a recurrent call, for each sequence."""
         return self.rows / self.ticks
 
+    def __add__(self, other: "TokenCost") -> "TokenCost":
+        """Gives the cost of both."""
+        return TokenCost(
+            seconds=self.seconds + other.seconds, ticks=self.ticks + other.ticks, rows=self.rows + other.rows
+        )
+
+    def __mul__(self, times: float) -> "TokenCost":
+        """Gives the cost of as many."""
+        return TokenCost(seconds=self.seconds * times, ticks=self.ticks * times, rows=self.rows * times)
+
+
+NOTHING: Final = TokenCost(seconds=Seconds(), ticks=0.0, rows=0.0)
+"""What nothing costs."""
+
 
 def ar(setting: Setting) -> TokenCost:
-    """Gives the cost of a token of AR."""
+    """Gives the cost of a token of AR; with an average depth it depends on nothing but that mean."""
+    return sum((_ar(one) * share for one, share in setting.at_depths()), start=NOTHING)
+
+
+def _ar(setting: Setting) -> TokenCost:
     depth = float(setting.shape.recurrence_depth)
     one = (1.0, 1.0)
     seconds = setting.call(Part.RECURRENT, one) * depth + _ends(setting)
@@ -48,10 +70,15 @@ def ar(setting: Setting) -> TokenCost:
 
 def dtv(setting: Setting, *, draft_depth: int, draft_length: int, acceptance_rate: float) -> TokenCost:
     """Gives the mean cost of a token of DtV, for drafts that are right independently of each other."""
+    check_draft_depth(draft_depth, setting.shape.recurrence_depth, clause="DTV-01")
+    costs = ((_dtv(one, draft_depth, draft_length, acceptance_rate), share) for one, share in setting.at_depths())
+    return sum((cost * share for cost, share in costs), start=NOTHING)
+
+
+def _dtv(setting: Setting, draft_depth: int, draft_length: int, acceptance_rate: float) -> TokenCost:
     full = setting.shape.recurrence_depth
-    check_draft_depth(draft_depth, full, clause="DTV-01")
-    if draft_depth == full:
-        return ar(setting)
+    if full <= draft_depth:
+        return _ar(setting)
     sources, one = float(draft_length + 1), (1.0, 1.0)
     drafting = setting.call(Part.RECURRENT, one) * (sources * draft_depth)
     starts = setting.call(Part.PRELUDE, one) * sources
@@ -78,20 +105,23 @@ class WaveCost:
 
     def at(self, acceptance_rate: float) -> TokenCost:
         """Gives the mean price: `alpha * S + (1 - alpha) * A`."""
-        alpha, beta = acceptance_rate, 1.0 - acceptance_rate
-        return TokenCost(
-            seconds=self.running.seconds * alpha + self.restart.seconds * beta,
-            ticks=self.running.ticks * alpha + self.restart.ticks * beta,
-            rows=self.running.rows * alpha + self.restart.rows * beta,
-        )
+        return self.running * acceptance_rate + self.restart * (1.0 - acceptance_rate)
 
 
 def wave(setting: Setting, *, draft_depth: int) -> WaveCost:
     """Gives what WFD pays for a token after an accepted and after a rejected draft; exact for one sequence."""
+    check_draft_depth(draft_depth, setting.shape.recurrence_depth, clause="WFD-01")
+    waves = [(_wave(one, draft_depth), share) for one, share in setting.at_depths()]
+    return WaveCost(
+        running=sum((one.running * share for one, share in waves), start=NOTHING),
+        restart=sum((one.restart * share for one, share in waves), start=NOTHING),
+    )
+
+
+def _wave(setting: Setting, draft_depth: int) -> WaveCost:
     full = setting.shape.recurrence_depth
-    check_draft_depth(draft_depth, full, clause="WFD-01")
-    if draft_depth == full:
-        same = ar(setting)
+    if full <= draft_depth:
+        same = _ar(setting)
         return WaveCost(running=same, restart=same)
     start = setting.call(Part.PRELUDE, (1.0, 1.0))
     # Drafts due while the wave builds up; one due at tick T itself starts a lane only if the wave runs on.
@@ -104,9 +134,15 @@ def wave(setting: Setting, *, draft_depth: int) -> WaveCost:
 
 def wfd(setting: Setting, *, draft_depth: int, acceptance_rate: float) -> TokenCost:
     """Gives the mean cost of a token of WFD, for drafts that are right independently of each other."""
+    check_draft_depth(draft_depth, setting.shape.recurrence_depth, clause="WFD-01")
+    costs = ((_wfd(one, draft_depth, acceptance_rate), share) for one, share in setting.at_depths())
+    return sum((cost * share for cost, share in costs), start=NOTHING)
+
+
+def _wfd(setting: Setting, draft_depth: int, acceptance_rate: float) -> TokenCost:
     if setting.batch > 1 and draft_depth < setting.shape.recurrence_depth:
         return _waves(setting, draft_depth, acceptance_rate)
-    return wave(setting, draft_depth=draft_depth).at(acceptance_rate)
+    return _wave(setting, draft_depth).at(acceptance_rate)
 
 
 def lane_depths(tick: int, *, full_depth: int, draft_depth: int) -> list[int]:
@@ -127,15 +163,20 @@ def groups_of(depths: list[int], recurrence_slots: int | None) -> list[tuple[flo
 def _block(setting: Setting, draft_depth: int, ticks: range, starts: Seconds) -> TokenCost:
     """Adds up consecutive ticks of an undisturbed wave."""
     full = setting.shape.recurrence_depth
-    seconds, rows = starts, 0
+    calls: Counter[tuple[tuple[float, float], ...]] = Counter()
+    readouts: Counter[int] = Counter()
+    rows = 0
     for tick in ticks:
         depths = lane_depths(tick, full_depth=full, draft_depth=draft_depth)
-        before = [depth - 1 for depth in depths]
-        seconds = seconds + setting.call(Part.RECURRENT, *groups_of(before, setting.recurrence_slots))
-        num_due = (depths[0] == full) + (depths[-1] == draft_depth)
-        if num_due:
-            seconds = seconds + setting.call(Part.READOUT, (1.0, float(num_due)))
+        calls[tuple(groups_of([depth - 1 for depth in depths], setting.recurrence_slots))] += 1
+        readouts[(depths[0] == full) + (depths[-1] == draft_depth)] += 1
         rows += len(depths)
+    seconds = starts
+    for groups, times in calls.items():  # most ticks of a wave are alike
+        seconds = seconds + setting.call(Part.RECURRENT, *groups) * float(times)
+    for num_due, times in readouts.items():
+        if num_due:
+            seconds = seconds + setting.call(Part.READOUT, (1.0, float(num_due))) * float(times)
     return TokenCost(seconds=seconds, ticks=float(len(ticks)), rows=float(rows))
 
 

@@ -5,16 +5,19 @@ On the device a call takes
     max(weights and activations / bandwidth, products / peak) + max(KV cells / bandwidth, attention / peak)
         + kernels * kernel_seconds
 
-each at the share of the published figure that is reached. The host needs `kernels * launch_seconds` to launch it all.
-A GPU works while the host launches ahead, so an eager call takes the longer of the two and the difference is time that
-the device idles; a captured graph is launched at once, so it takes the device's time; on a CPU the two add up.
+each at the share of the published figure that is reached. On a machine on which products with few rows were measured,
+weights and cells take at least what they took there (`machines.FewRows`). The host needs `kernels * launch_seconds` to
+launch it all. A GPU works while the host launches ahead, so an eager call takes the longer of the two and the
+difference is time that the device idles; a captured graph is launched at once, so it takes the device's time; on a CPU
+the two add up.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Final
 
-from reference.cost.machines import Machine
+from reference.cost.closed_forms import mixed_depths
+from reference.cost.machines import FewRows, Machine, seconds_per_byte
 from reference.cost.shapes import LoopedShape, Part
 from reference.cost.work import Call, Group, Precision, work_of
 from reference.errors import ParameterError
@@ -168,6 +171,19 @@ class Setting:
     """Sequences decoded together."""
     recurrence_slots: int | None = None
     """s: slots that the recurrences of a layer share; None is T, one each."""
+    average_depth: float | None = None
+    """D: mean depth at which runs halt, if they halt before T; None is T. See `closed_forms.mixed_depths`."""
+
+    def __post_init__(self) -> None:
+        """Refuses an average depth outside its range."""
+        mixed_depths(self.shape.recurrence_depth, self.average_depth)
+
+    def at_depths(self) -> tuple[tuple["Setting", float], ...]:
+        """Gives the setting at each whole depth that its runs take, and the share of the tokens there."""
+        depths = mixed_depths(self.shape.recurrence_depth, self.average_depth)
+        return tuple(
+            (replace(self, shape=self.shape.with_depth(depth), average_depth=None), share) for depth, share in depths
+        )
 
     def call(self, part: Part, *groups: tuple[float, float]) -> Seconds:
         """Times a call in which every sequence has groups of rows, each given as (how many groups, rows in each)."""
@@ -185,6 +201,10 @@ def seconds_of(call: Call, setting: Setting) -> Seconds:
     passes = software.passes_over_cells if call.num_groups > 1 else 1.0
     weights = (work.weight_bytes + work.activation_bytes) / bandwidth
     cells = (work.kv_read_bytes * passes + work.kv_write_bytes) / bandwidth
+    few_rows = machine.few_rows.get(setting.precision.name)
+    if few_rows is not None:
+        weights = max(weights, work.weight_bytes * seconds_per_byte(few_rows.weight_bytes_per_second, call.rows))
+        cells = max(cells, work.kv_read_bytes * _seconds_per_cell_byte(few_rows, call))
     compute = max(0.0, work.linear_flops / peak - weights) + max(0.0, work.attention_flops / peak - cells)
     num_kernels = software.num_kernels(call, setting.shape)
     kernels = num_kernels * overheads.kernel_seconds
@@ -192,3 +212,13 @@ def seconds_of(call: Call, setting: Setting) -> Seconds:
     launching = 0.0 if software.is_captured else num_kernels * overheads.launch_seconds
     waiting = max(0.0, launching - busy) if overheads.is_asynchronous else launching
     return Seconds(weights=weights, cells=cells, compute=compute, kernels=kernels, waiting=waiting)
+
+
+def _seconds_per_cell_byte(few_rows: FewRows, call: Call) -> float:
+    """Gives the mean over the cells of a call, each of which its group's rows read together."""
+    cells = sum(group.count * group.cells for group in call.groups)
+    times = (
+        group.count * group.cells * seconds_per_byte(few_rows.cell_bytes_per_second, group.rows)
+        for group in call.groups
+    )
+    return sum(times) / cells

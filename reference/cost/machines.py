@@ -44,6 +44,35 @@ ASSUMED: Final = Overheads(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class FewRows:
+    """What products with few rows get through, of one type of numbers, by how many rows there are.
+
+    Such products are neither as fast as a copy nor as a large product: a library may convert or rearrange a matrix for
+    every call, or use a kernel made for more rows. How much that costs is a property of a machine with its library, so
+    it is measured, on shapes of no model.
+    """
+
+    weight_bytes_per_second: Mapping[int, float]
+    """Bytes of matrices, by the rows that are multiplied with them."""
+    cell_bytes_per_second: Mapping[int, float]
+    """Bytes of KV cells, by the rows that attend to the same ones."""
+
+
+def seconds_per_byte(rates: Mapping[int, float], rows: float) -> float:
+    """Gives the time of a byte at some number of rows: on the line between the measured numbers, constant beyond them.
+
+    Args:
+        rates: Bytes per second by rows.
+        rows: Rows; a fraction is a mean.
+    """
+    known = sorted(rates)
+    below = max((number for number in known if number <= rows), default=known[0])
+    above = min((number for number in known if number >= rows), default=known[-1])
+    low, high = 1 / rates[below], 1 / rates[above]
+    return low if below >= above else low + (high - low) * (rows - below) / (above - below)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Machine:
     """One device."""
 
@@ -58,9 +87,11 @@ class Machine:
     power_watts: float | None
     """Most power of the board; None where none is published."""
     source: str
-    """Where the figures are published."""
+    """Where the figures are published, and which of them were read where."""
     overheads: Overheads = field(default=ASSUMED)
     """What software loses."""
+    few_rows: Mapping[str, FewRows] = field(default_factory=dict)
+    """What products with few rows reach, by type; without a measurement the bandwidth is taken to be reached."""
 
     def peak(self, precision: str) -> float:
         """Gives the peak for a type of operands, in operations per second.
@@ -86,7 +117,11 @@ MACHINES: Final = MappingProxyType(
             memory_bytes=48 * _GIB,
             peak_flops_per_second=MappingProxyType({"bf16": 154.8e12, "fp32": 38.7e12}),
             power_watts=300.0,
-            source="NVIDIA RTX A6000 datasheet; bf16: half of its tensor performance, which is with sparsity",
+            source=(
+                "NVIDIA RTX A6000 datasheet, table of specifications: the vendor's figures, not read again. bf16 is "
+                "half of its tensor performance, 309.7 TFLOPS, which counts sparsity. Bandwidth, memory and power were "
+                "read in ServeTheHome's report of its introduction (October 2020)"
+            ),
         ),
         "a100": Machine(
             name="NVIDIA A100 80GB SXM",
@@ -94,7 +129,11 @@ MACHINES: Final = MappingProxyType(
             memory_bytes=80 * _GIB,
             peak_flops_per_second=MappingProxyType({"bf16": 312e12, "fp32": 19.5e12}),
             power_watts=400.0,
-            source="NVIDIA A100 Tensor Core GPU datasheet",
+            source=(
+                "NVIDIA A100 Tensor Core GPU datasheet (nvidia-1758950-r4), column A100 80GB SXM: the vendor's "
+                "figures, not read again; read as Glenn K. Lockwood quotes them (glennklockwood.com, A100). bf16 "
+                "without sparsity"
+            ),
         ),
         "h100": Machine(
             name="NVIDIA H100 80GB SXM",
@@ -102,7 +141,11 @@ MACHINES: Final = MappingProxyType(
             memory_bytes=80 * _GIB,
             peak_flops_per_second=MappingProxyType({"bf16": 989.4e12, "fp32": 66.9e12}),
             power_watts=700.0,
-            source="NVIDIA H100 Tensor Core GPU datasheet; bf16 without sparsity, from the architecture whitepaper",
+            source=(
+                "NVIDIA H100 Tensor Core GPU datasheet, column H100 SXM (bandwidth, memory, power), and Hopper "
+                "architecture whitepaper, table of peak rates (bf16 without sparsity, fp32): the vendor's figures, not "
+                "read again; read as Glenn K. Lockwood quotes them (glennklockwood.com, H100)"
+            ),
         ),
         "h200": Machine(
             name="NVIDIA H200 SXM",
@@ -110,7 +153,11 @@ MACHINES: Final = MappingProxyType(
             memory_bytes=141e9,
             peak_flops_per_second=MappingProxyType({"bf16": 989.4e12, "fp32": 66.9e12}),
             power_watts=700.0,
-            source="NVIDIA H200 Tensor Core GPU datasheet; bf16 without sparsity, the chip is that of the H100",
+            source=(
+                "NVIDIA H200 Tensor Core GPU datasheet, column H200 SXM: the vendor's figures, bandwidth not read "
+                "again. Memory and power were read in NVIDIA's description of its system for MLPerf Inference v4.1 "
+                "(H200-SXM-141GBx8). Peaks are those of the H100, whose chip it is"
+            ),
         ),
         "rtx4090": Machine(
             name="NVIDIA GeForce RTX 4090",
@@ -118,7 +165,10 @@ MACHINES: Final = MappingProxyType(
             memory_bytes=24 * _GIB,
             peak_flops_per_second=MappingProxyType({"bf16": 165.2e12, "fp32": 82.6e12}),
             power_watts=450.0,
-            source="NVIDIA Ada GPU architecture whitepaper, appendix on the RTX 4090",
+            source=(
+                "NVIDIA Ada GPU architecture whitepaper, appendix on the RTX 4090, rows of peak rates without sparsity "
+                "and of FP32 accumulation: the vendor's figures, not read again; other tables of peaks agree"
+            ),
         ),
         "rtx5090": Machine(
             name="NVIDIA GeForce RTX 5090",
@@ -126,7 +176,12 @@ MACHINES: Final = MappingProxyType(
             memory_bytes=32 * _GIB,
             peak_flops_per_second=MappingProxyType({"bf16": 209.5e12, "fp32": 104.8e12}),
             power_watts=575.0,
-            source="NVIDIA RTX Blackwell GPU architecture whitepaper, appendix on the RTX 5090",
+            source=(
+                "NVIDIA RTX Blackwell GPU architecture whitepaper, appendix on the RTX 5090, rows of peak rates "
+                "without sparsity and of FP32 accumulation: the vendor's figures, not read again; other tables of "
+                "peaks agree. The 838 TFLOPS that reports give, four times as many, are with sparsity and FP16 "
+                "accumulation"
+            ),
         ),
         "m1-max": Machine(
             name="Apple M1 Max, 32 GPU cores",
@@ -134,7 +189,10 @@ MACHINES: Final = MappingProxyType(
             memory_bytes=64 * _GIB,
             peak_flops_per_second=MappingProxyType({"fp32": 10.4e12}),
             power_watts=None,
-            source="Apple Newsroom, introduction of M1 Pro and M1 Max (bandwidth, memory, 10.4 teraflops)",
+            source=(
+                "Apple Newsroom, introduction of M1 Pro and M1 Max, 18 October 2021 (bandwidth, memory: read; 10.4 "
+                "teraflops: the vendor's figure, not read again)"
+            ),
         ),
         "cpu-2-cores": Machine(
             name="two CPU cores with AVX-512",
@@ -157,7 +215,7 @@ MACHINES: Final = MappingProxyType(
         ),
     }
 )
-"""Machines by the name that the command line takes."""
+"""Machines by the name that the command line takes. A test holds figures of GPUs to their units times their clock."""
 
 
 def machine(name: str) -> Machine:

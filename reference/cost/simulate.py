@@ -8,9 +8,10 @@ this.
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Final
 
-from reference.cost.acceptance import Acceptance
+from reference.cost.acceptance import Acceptance, Bernoulli
 from reference.cost.latency import Seconds, Setting, seconds_of
 from reference.cost.shapes import Part
 from reference.cost.work import Call, Group
@@ -114,6 +115,37 @@ def simulate(
         seconds = seconds + clock.time(Part.PRELUDE, injected)
         num_calls += 1
     return Simulated(seconds=seconds, counts=tuple(count(one.events) for one in sequences), num_calls=num_calls)
+
+
+def simulate_runs(
+    setting: Setting,
+    make_schedule: Callable[[int, Stopping], Schedule],
+    acceptances: Sequence[Acceptance],
+    *,
+    num_tokens: int,
+    seed: int = 0,
+) -> tuple[Simulated, ...]:
+    """Decodes one sequence after another, each to a whole depth that is drawn so that the mean is `average_depth`.
+
+    The schedules know one depth for all positions of a run, so the average enters from run to run, as in the closed
+    forms. All runs have as many tokens, so the share of the runs at a depth is that of the tokens.
+
+    Args:
+        setting: What runs where.
+        make_schedule: Makes the schedule of a run from its depth and its limits.
+        acceptances: Which drafts are right, for each run.
+        num_tokens: Tokens of each run, the prefill's included.
+        seed: Of the draws of depths.
+    """
+    depths = setting.at_depths()
+    runs = []
+    for index, acceptance in enumerate(acceptances):
+        at_depth, share = depths[0]
+        if not Bernoulli(share, seed).accepts(index):
+            at_depth, _ = depths[-1]
+        make = partial(make_schedule, at_depth.shape.recurrence_depth)
+        runs.append(simulate(at_depth, make, [acceptance], num_tokens=num_tokens))
+    return tuple(runs)
 
 
 class _Clock:

@@ -5,7 +5,9 @@ import sys
 from pathlib import Path
 
 import pytest
+import torch
 
+from reference.cli.cost_arguments import SWEEPS
 from reference.cost import paper
 from tests.commands import Run
 from tests.cost.settings import setting
@@ -36,13 +38,25 @@ def test_json_holds_the_same_in_numbers(wfd: Run) -> None:
 
 
 def test_sweeps_are_tables_and_plots(wfd: Run, tmp_path: Path) -> None:
-    names = ("draft-depth", "draft-length", "acceptance", "batch", "context")
-    code, out, err = wfd("cost", "--sweep", ",".join(names), "--plots", str(tmp_path))
+    code, out, err = wfd("cost", "--sweep", ",".join(SWEEPS), "--plots", str(tmp_path))
     assert code == 0
     assert str(tmp_path) in err
-    assert sorted(path.name for path in tmp_path.iterdir()) == sorted(f"{name}.svg" for name in (*names, "breakdown"))
-    assert all(f"Speedup over AR by {name}" in out for name in names)
+    assert sorted(path.name for path in tmp_path.iterdir()) == sorted(f"{name}.svg" for name in (*SWEEPS, "breakdown"))
+    assert all(f"Speedup over AR by {name}" in out for name in SWEEPS)
     assert "waiting for launches" in (tmp_path / "breakdown.svg").read_text(encoding="utf-8")
+
+
+def test_json_holds_sweeps_as_well(wfd: Run) -> None:
+    code, out, _ = wfd("cost", "--average-depth", "2.5", "--sweep", "average-depth", "--json")
+    assert code == 0
+    said = json.loads(out)
+    assert "T = 4 (2.5 on average), d = 1" in said["setting"]
+    at = {row["value"]: row["wfd"] for row in said["speedups"]["average-depth"]}
+    assert list(at) == sorted(at)
+    assert at[1.0] == 1.0  # nothing is drafted
+    assert at[2.5] == pytest.approx(said["decoders"]["wfd"]["speedup"])
+    assert at[4.0] > at[2.5]
+    assert said["decoders"]["ar"]["ticks"] == 2.5
 
 
 def test_without_matplotlib_plots_are_refused_with_the_remedy(
@@ -56,13 +70,13 @@ def test_without_matplotlib_plots_are_refused_with_the_remedy(
 
 
 def test_the_paper_is_printed_with_its_misses(wfd: Run) -> None:
+    predicted = [row.predicted for row in paper.rows()]
     code, out, _ = wfd("cost", "paper")
+    _, data, _ = wfd("cost", "paper", "--json")
     assert code == 0
-    for row in paper.rows():
-        assert f"{row.predicted:.2f}" in out
+    assert all(f"{speedup:.2f}" in out for speedup in predicted)
     assert "29,375" in out
-    code, out, _ = wfd("cost", "paper", "--json")
-    assert [row["predicted"] for row in json.loads(out)] == [row.predicted for row in paper.rows()]
+    assert [row["predicted"] for row in json.loads(data)] == predicted
 
 
 def test_a_fleet_is_labelled_as_on_paper(wfd: Run) -> None:
@@ -99,9 +113,14 @@ def test_a_shipped_model_on_a_measured_machine(wfd: Run, tmp_path: Path) -> None
         (("--draft-depth", "5"), "draft_depth=5 exceeds recurrence_depth=4 (WFD-01)"),
         (("--slots", "5"), "slots=5 exceeds recurrence_depth=4"),
         (("fleet", "--batch", "99"), "a request needs 1000"),
+        (("--average-depth", "4.5"), "average_depth=4.5 is not from 1 to recurrence_depth=4"),
+        (("measure", "--device", "cuda"), "no CUDA device is available"),
     ],
 )
-def test_what_makes_no_sense_is_refused_in_one_line(wfd: Run, words: tuple[str, ...], complaint: str) -> None:
+def test_what_makes_no_sense_is_refused_in_one_line(
+    wfd: Run, monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...], complaint: str
+) -> None:
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
     code, _, err = wfd("cost", *words)
     assert code == 2
     assert complaint in err
