@@ -73,6 +73,7 @@ class KVCache:
         self.dtype = dtype
         self._positions = torch.arange(num_positions, device=device)
         self._wavefront_biases: dict[int, Tensor] = {}
+        self._num_used = 0  # cells from this position on are as allocated, zero
         self._keys: dict[Part, Tensor] = {}
         self._values: dict[Part, Tensor] = {}
         heads, size = shapes.kv_heads, shapes.head_dim
@@ -146,12 +147,16 @@ class KVCache:
     def begin(self, positions: Sequence[int]) -> None:
         """Starts a new incarnation at each of `positions`, which are a run.
 
-        The recurrent block's cells are zeroed although nobody may read them before they are written: a batched
-        wavefront takes a rectangle of cells, adds minus infinity to the scores of the forbidden ones and multiplies
-        their values by a weight of exactly 0. A leftover NaN would survive both.
+        What an earlier incarnation left in the recurrent block's cells is zeroed although nobody may read it before it
+        is written: a batched wavefront takes a rectangle of cells, adds minus infinity to the scores of the forbidden
+        ones and multiplies their values by a weight of exactly 0. A leftover NaN would survive both.
         """
-        self._keys[Part.RECURRENT].narrow(4, positions[0], len(positions)).zero_()
-        self._values[Part.RECURRENT].narrow(3, positions[0], len(positions)).zero_()
+        start, end = positions[0], positions[-1] + 1
+        if start < self._num_used:
+            used = slice(start, min(end, self._num_used))
+            self._keys[Part.RECURRENT][..., used].zero_()
+            self._values[Part.RECURRENT][:, :, :, used].zero_()
+        self._num_used = max(self._num_used, end)
         if self.provenance is not None:
             self.provenance.begin(positions)
 
@@ -164,6 +169,7 @@ class KVCache:
         """Overwrites all cells at `positions`; with NaN this shows that nobody reads them (KV-05)."""
         chosen = list(positions)
         if chosen:
+            self._num_used = max(self._num_used, max(chosen) + 1)
             cells = as_slice(chosen) or torch.tensor(chosen, device=self._positions.device)
             for keys, values in zip(self._keys.values(), self._values.values(), strict=True):
                 keys[..., cells] = value

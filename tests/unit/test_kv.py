@@ -230,6 +230,22 @@ def test_nan_left_in_free_cells_does_not_reach_a_wave_that_starts_over_them() ->
         assert torch.equal(one, other)
 
 
+def test_nan_of_an_earlier_incarnation_does_not_reach_a_wave_that_starts_over_it() -> None:
+    cache = cache_of()
+    query = key = value = torch.full((2, 2, 3), math.nan, dtype=torch.float64)
+    cache.begin([0])
+    cache.begin([1])
+    cache.rows(Part.RECURRENT, [0, 1], [2, 1]).attend(0, query, key, value, scale=1.0)
+    cache.end([0, 1])
+    cache.begin([0])
+    cache.begin([1])
+    finite = torch.ones_like(query)
+    rows = cache.rows(Part.RECURRENT, [0, 1], [1, 0])
+    assert rows.attend(0, finite, finite, finite, scale=1.0).isfinite().all()
+    cells = torch.cat([cells.flatten() for cells in cache.cells(Part.RECURRENT, slice(0, 2), recurrence=2)])
+    assert cells.isfinite().all()
+
+
 @pytest.mark.spec("KV-06")
 def test_cells_are_given_as_copies() -> None:
     cache = cache_of()
