@@ -59,7 +59,7 @@ class Row:
     acceptance_rate: float | None
     """Accepted over judged drafts; None where nothing is judged."""
     speedup_in_time: float
-    """Median time of AR over median time of this decoder."""
+    """Time of AR over time of this decoder; see `measure`."""
     speedup_in_ticks: float | None
     """Ticks of AR over ticks of this decoder."""
 
@@ -103,6 +103,10 @@ class _Clock:
 def measure(name: str, settings: Settings, *, on_progress: Callable[[str], None] = lambda _: None) -> Report:
     """Times all decoders on a model's prompts.
 
+    On each prompt the decoders take turns, so that a machine whose speed changes soon changes it for all. What
+    is compared are the times of one turn: a prompt's figure is the median over the repeats, a model's the mean over its
+    prompts.
+
     Args:
         name: A shipped name, or a folder in official format.
         settings: What to measure.
@@ -113,16 +117,15 @@ def measure(name: str, settings: Settings, *, on_progress: Callable[[str], None]
     baseline = Baseline(folder_of(name))
     prompts = _prompts(name, model, longest=model.context_length - settings.max_new_tokens)
     runs = _decoders(model, settings)
-    seconds: dict[str, list[float]] = {decoder: [] for decoder in (_BASELINE, *runs)}
+    seconds: dict[str, list[list[float]]] = {decoder: [[] for _ in prompts] for decoder in (_BASELINE, *runs)}
     outputs: dict[str, list[Output]] = {}
     for repeat in range(-1, settings.repeats):  # the first round warms up
         on_progress(f"{name}: {'warming up' if repeat < 0 else f'repeat {repeat + 1} of {settings.repeats}'}")
-        times = {_BASELINE: sum(_time_baseline(baseline, prompt, settings) for prompt in prompts)}
-        for decoder, decode in runs.items():
-            clocks = [_Clock() for _ in prompts]
-            times[decoder] = 0.0
-            outputs[decoder] = []
-            for prompt, clock in zip(prompts, clocks, strict=True):
+        outputs = {decoder: [] for decoder in runs}
+        for index, prompt in enumerate(prompts):
+            times = {_BASELINE: _time_baseline(baseline, prompt, settings)}
+            for decoder, decode in runs.items():
+                clock = _Clock()
                 # The initial state is zero, as the baseline's is.
                 out = decode(
                     prompt,
@@ -131,11 +134,11 @@ def measure(name: str, settings: Settings, *, on_progress: Callable[[str], None]
                     state_scale=0.0,
                     tracer=clock.tick,
                 )
+                times[decoder] = clock.seconds()
                 outputs[decoder].append(out)
-                times[decoder] += clock.seconds()
-        if repeat >= 0:
-            for decoder, spent in times.items():
-                seconds[decoder].append(spent)
+            if repeat >= 0:
+                for decoder, spent in times.items():
+                    seconds[decoder][index].append(spent)
     return _report(name, settings, seconds, outputs)
 
 
@@ -164,12 +167,21 @@ def _prompts(name: str, model: LoopedModel, *, longest: int) -> list[list[int]]:
     return [[draw.randrange(model.vocab_size) for _ in range(16)] for _ in range(4)]
 
 
-def _report(name: str, settings: Settings, seconds: dict[str, list[float]], outputs: dict[str, list[Output]]) -> Report:
-    median = {decoder: statistics.median(spent) for decoder, spent in seconds.items()}
+def _report(
+    name: str, settings: Settings, seconds: dict[str, list[list[float]]], outputs: dict[str, list[Output]]
+) -> Report:
+    """Sums up.
+
+    Args:
+        name: The model.
+        settings: What was measured.
+        seconds: For every decoder and prompt the times of the repeats.
+        outputs: For every decoder of ours the results of one repeat.
+    """
     decoded = sum(out.counts.committed - 1 for out in outputs["ar"])
     ticks = {decoder: sum(out.counts.ticks for out in outs) for decoder, outs in outputs.items()}
     rows = []
-    for decoder, spent in median.items():
+    for decoder, spent in seconds.items():
         judged = accepted = 0
         for out in outputs.get(decoder, []):
             accepted += out.counts.accepted
@@ -178,14 +190,19 @@ def _report(name: str, settings: Settings, seconds: dict[str, list[float]], outp
         rows.append(
             Row(
                 decoder=decoder,
-                tokens_per_second=decoded / spent,
+                tokens_per_second=decoded / sum(map(statistics.median, spent)),
                 ticks_per_token=ticks[decoder] / decoded if has_ticks else None,
                 acceptance_rate=accepted / judged if judged else None,
-                speedup_in_time=median["ar"] / spent,
+                speedup_in_time=1 / statistics.mean(map(_median_ratio, spent, seconds["ar"])),
                 speedup_in_ticks=ticks["ar"] / ticks[decoder] if has_ticks else None,
             )
         )
     return Report(model=name, settings=settings, num_prompts=len(outputs["ar"]), rows=tuple(rows))
+
+
+def _median_ratio(spent: Sequence[float], others: Sequence[float]) -> float:
+    """Gives the median over turns of one time over the other."""
+    return statistics.median(one / other for one, other in zip(spent, others, strict=True))
 
 
 def _print(report: Report, console: Console) -> None:

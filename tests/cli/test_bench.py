@@ -6,9 +6,11 @@ from pathlib import Path
 import pytest
 from safetensors.torch import load_file
 
-from reference import bench
+from reference import ar, bench, models, wfd
+from reference.bench import speed
 from reference.bench.baseline import Baseline
 from reference.bench.speed import Settings, measure
+from reference.engine import Output
 
 GOLDEN = Path(__file__).parents[1] / "golden"
 
@@ -61,3 +63,24 @@ def test_the_command_prints_a_table_and_writes_its_figures(
     (figures,) = json.loads(file.read_text(encoding="utf-8"))
     assert figures["settings"]["draft_depth"] == draft_depth
     assert figures["num_prompts"] == 6
+
+
+def test_times_are_compared_within_a_turn() -> None:
+    """A machine that is three times slower in one repeat changes no speedup."""
+    seconds = {"baseline": [[2.0, 6.0], [2.0, 6.0]], "ar": [[1.0, 3.0], [1.0, 3.0]], "wfd": [[0.5, 1.5], [0.25, 0.75]]}
+    settings = Settings(draft_depth=1, draft_length=2, max_new_tokens=4, repeats=2, threads=1)
+    model = models.load("tiny-ouro")
+    ran = {name: [run(model) for _ in range(2)] for name, run in (("ar", four_of_ar), ("wfd", four_of_wfd))}
+    rows = {row.decoder: row for row in speed._report("made up", settings, seconds, ran).rows}  # noqa: SLF001 - no clock
+    assert rows["ar"].speedup_in_time == 1.0
+    assert rows["baseline"].speedup_in_time == 0.5
+    assert rows["wfd"].speedup_in_time == pytest.approx(1 / ((0.5 + 0.25) / 2))
+    assert rows["wfd"].tokens_per_second == pytest.approx(6 / (1.0 + 0.5))
+
+
+def four_of_ar(model: models.LoopedModel) -> Output:
+    return ar.generate(model, [1, 2], max_new_tokens=4, eos_token_id=None)
+
+
+def four_of_wfd(model: models.LoopedModel) -> Output:
+    return wfd.generate(model, [1, 2], max_new_tokens=4, eos_token_id=None, draft_depth=1)
