@@ -260,7 +260,8 @@ def calibration_page(path: Path) -> str:
         "To measure it on yours, about two minutes with nothing else running:\n\n"
         "```sh\nwfd cost calibrate --context 512 --seconds 100 --output calibration.json\n```\n\n"
         "`wfd cost measure` measures the machine alone, in 20 seconds, for `--hardware`. With `--device cuda` it "
-        "measures a GPU the same way, with events on the device for a clock; that path has not been run on a GPU yet.\n\n"
+        "measures a GPU the same way, with events on the device for a clock; that path has not been run on a GPU "
+        "yet.\n\n"
         "You can now tell by how much a prediction for a CPU of yours may be off, and on which side.\n"
     )
     if not path.exists():
