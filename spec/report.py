@@ -1,7 +1,7 @@
 """Says what stands behind every clause: `python -m spec.report`, the end of `make spec`.
 
 The proofs are run here. What the model checker checks and what tests hold is read from where it is written; the suite
-runs it, and `make spec` comes here only if all of that passed.
+runs it, and `make spec` comes here only if all of that passed, or was skipped for want of Java, which the report says.
 """
 
 import re
@@ -13,6 +13,7 @@ from typing import Final, NamedTuple
 from rich.console import Console
 from rich.table import Table
 
+from spec import tlc
 from spec.clauses import CLAUSE_ID, read
 from spec.proof import dominance, dtv, sharing, wfd
 from spec.proof.logic import Obligation, unproved
@@ -20,6 +21,13 @@ from spec.table import Row, rows
 
 TRUST: Final = ("spec/90-formal.md", "What is left to trust")
 """The file and the heading under which it is said what nothing here shows."""
+
+HOW_TO_READ: Final = (
+    "A number in the third column counts the obligations that name the clause. They may be about a part of it; "
+    "spec/90-formal.md says statement by statement what is proved. The last column counts all tests that are marked "
+    "with the clause, on scripted, random and trained models alike."
+)
+"""What the table does not say by itself."""
 
 _WIDTH: Final = 120
 """Columns of the report."""
@@ -55,6 +63,9 @@ def main() -> int:
     for name in left:
         console.print(f"  not proved: {name}")
     console.print(_table(one for one in found if one.is_formal))
+    console.print(f"{HOW_TO_READ}\n")
+    if tlc.jar() is None:
+        console.print(f"TLC has not run here, so the fourth column says what it would check: {tlc.HOW_TO_INSTALL}.\n")
     console.print(f"By tests alone: {', '.join(one.identifier for one in found if not one.is_formal)}.")
     console.print(f"\n{TRUST[1]}:\n\n{section(*TRUST, read(TRUST[0]))}")
     return min(len(left), 1)

@@ -3,9 +3,9 @@
 import pytest
 import z3  # type: ignore[import-untyped]
 
-from spec import report, table
+from spec import report, table, tlc
 from spec.clauses import Clause, read
-from spec.proof import wfd
+from spec.proof import dominance, dtv, sharing, wfd
 from spec.proof.logic import Obligation
 
 ROW = table.Row(
@@ -49,6 +49,17 @@ def test_all_is_proved_and_the_rest_is_told(capsys: pytest.CaptureFixture[str]) 
     assert report.section(*report.TRUST, read(report.TRUST[0])) in said
     for row in table.rows():
         assert row.identifier in said
+
+
+@pytest.mark.parametrize("is_there", [True, False])
+def test_where_tlc_cannot_run_the_report_does_not_claim_that_it_did(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, *, is_there: bool
+) -> None:
+    for module in (dominance, dtv, sharing, wfd):
+        monkeypatch.setattr(module, "obligations", list)
+    monkeypatch.setattr(tlc, "jar", lambda: tlc.HERE if is_there else None)
+    assert report.main() == 0
+    assert ("TLC has not run here" in capsys.readouterr().out) is not is_there
 
 
 def test_what_is_not_proved_is_named_and_fails(

@@ -117,3 +117,6 @@ def test_the_page_on_the_command_line_shows_every_command() -> None:
     assert {"compare", "trace"} <= set(named)
     for command in named:
         assert f"<!-- wfd {command} " in page, f"docs/cli.md does not show `wfd {command}`"
+    for command in ("bench sharing", "bench gpu"):  # `wfd bench --help` names none
+        assert f"## wfd {command}\n\n<!-- wfd {command} --help -->" in page
+        assert f"usage: wfd {command} " in HOOKS["with_help"](f"<!-- wfd {command} --help -->", REPOSITORY)
