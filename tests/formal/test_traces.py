@@ -1,5 +1,6 @@
 """Traces of runs are behaviours of the models, and a corrupted trace is refused at the event that is wrong."""
 
+import json
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
@@ -8,7 +9,9 @@ import pytest
 from reference import ar, dtv, engine, models, trace, wfd
 from reference.engine import Output
 from reference.models.scripted import ScriptedModel
-from reference.schedule import Accept, Advance, Commit, Draft, Event, Finish, Flush, Inject, Lane, Reject
+from reference.models.shipped import default_prompts
+from reference.models.tokenizer import load_tokenizer
+from reference.schedule import Accept, Advance, Commit, Draft, Event, Finish, Flush, Inject, Lane, Reject, Start
 from spec.traces import Refusal, refusals
 from tests.formal.requirements import needs_tlc
 
@@ -69,6 +72,52 @@ def test_traces_of_the_shipped_models_are_behaviours_of_the_models(name: str, de
         traces.append(dtv.generate(model, other, max_new_tokens=9, draft_depth=d, draft_length=3, **options).events)
     assert {Accept, Reject, Flush} <= {type(event) for events in traces for event in events}
     assert refusals(traces) == [None] * len(traces)
+
+
+def behind_one_token(events: Sequence[Event]) -> list[Event]:
+    """Gives a run as it would stand behind a prompt of one token: to the models all positions of a prompt are alike."""
+    start = events[0]
+    assert isinstance(start, Start)
+    gone = start.prompt_length - 1
+    moved = []
+    for line in trace.to_jsonl(events).splitlines():
+        event = json.loads(line)
+        for name in {"prompt_length", "context_length", "position"} & set(event):
+            event[name] -= gone
+        for name in {"positions"} & set(event):
+            event[name] = [position - gone for position in event[name]]
+        for name in {"lanes"} & set(event):
+            event[name] = [[position - gone, *rest] for position, *rest in event[name]]
+        moved.append(json.dumps(event))
+    return trace.from_jsonl("\n".join(moved))
+
+
+def test_a_run_that_is_moved_keeps_everything_but_its_positions() -> None:
+    moved = behind_one_token(wfd_trace())
+    assert [type(event) for event in moved] == [type(event) for event in wfd_trace()]
+    before, after = ([event for event in events if isinstance(event, Advance)] for events in (wfd_trace(), moved))
+    for one, other in zip(before, after, strict=True):
+        assert [replace(lane, position=lane.position - 1) for lane in one.lanes] == list(other.lanes)
+    flushed = [event.positions for event in moved if isinstance(event, Flush)]
+    assert flushed == [tuple(at - 1 for at in event.positions) for event in wfd_trace() if isinstance(event, Flush)]
+
+
+@pytest.mark.spec("CONF-07", "NOT-03", "WFD-05", "DTV-06")
+@pytest.mark.parametrize("name,depths", [("tiny-ouro", (1, 2)), ("tiny-huginn", (2, 4))])
+def test_traces_of_the_shipped_models_on_every_flavour_are_behaviours_of_the_models(
+    name: str, depths: tuple[int, int]
+) -> None:
+    model, tokenizer = models.load(name), load_tokenizer(name)
+    assert tokenizer is not None
+    traces = []
+    for number, text in enumerate(default_prompts().values()):
+        prompt, d = tokenizer.encode(text).ids, depths[number % 2]
+        traces += [
+            wfd.generate(model, prompt, max_new_tokens=10, draft_depth=d).events,
+            dtv.generate(model, prompt, max_new_tokens=10, draft_depth=d, draft_length=3).events,
+        ]
+    assert len(traces) == 12
+    assert refusals([behind_one_token(events) for events in traces]) == [None] * len(traces)
 
 
 def wfd_trace() -> list[Event]:
