@@ -1,4 +1,4 @@
-"""The traces that the stepper plays: every decoder on the same few texts, with some draft depths and lengths.
+"""The traces that the stepper plays: every decoder on the same few texts, with some depths and draft lengths.
 
 One file for each text, with the prompt, what its tokens say, and for every run its events, one a line, each of them a
 line of the published format (CONF-07).
@@ -12,7 +12,7 @@ from typing import Final
 
 from reference import ar, dtv, models, trace, wfd
 from reference.cli.inputs import Texts
-from reference.engine import Output
+from reference.engine import Options, Output
 from reference.models.shipped import default_prompts
 from reference.models.tokenizer import load_tokenizer
 
@@ -29,8 +29,10 @@ class Scene:
     """A shipped model."""
     what: str
     """What the text is, in the reader's words; a flavour of the default prompts, or a story."""
+    recurrence_depths: tuple[int, ...]
+    """T, the model's own first."""
     draft_depths: tuple[int, ...]
-    """d."""
+    """d; where it is T or more, there is no run."""
     draft_lengths: tuple[int, ...]
     """gamma."""
 
@@ -46,9 +48,9 @@ class Scene:
 
 
 SCENES: Final = (
-    Scene("tiny-ouro", "story", (1, 2), (2, 4)),
-    Scene("tiny-ouro", "arithmetic", (1, 2), (2, 4)),
-    Scene("tiny-huginn", "story", (2, 4), (2, 4)),
+    Scene("tiny-ouro", "story", (4, 2), (1, 2), (2, 4)),
+    Scene("tiny-ouro", "arithmetic", (4, 2), (1, 2), (2, 4)),
+    Scene("tiny-huginn", "story", (16, 8), (2, 4), (2, 4)),
 )
 """What the stepper offers, first one first."""
 
@@ -65,8 +67,7 @@ def files(docs: Path) -> Mapping[Path, str]:
 def played(scene: Scene) -> str:
     """Decodes a text with every decoder and gives its file."""
     texts = Texts(load_tokenizer(scene.model))
-    outputs = list(_runs(scene, texts.ids(scene.prompt)))
-    assert all(out.token_ids == outputs[0].token_ids for out in outputs)
+    outputs = [out for depth in scene.recurrence_depths for out in _runs(scene, texts.ids(scene.prompt), depth)]
     lines = [trace.to_jsonl(out.events).splitlines() for out in outputs]
     used = sorted({token for run in lines for line in run for token in _tokens(json.loads(line))})
     head = {"prompt": scene.prompt, "labels": {str(token): texts.label(token) for token in used}}
@@ -74,13 +75,22 @@ def played(scene: Scene) -> str:
     return json.dumps(head)[:-1] + f', "runs": [\n{runs}\n]}}\n'
 
 
-def _runs(scene: Scene, ids: Sequence[int]) -> Iterator[Output]:
-    model = models.load(scene.model)
-    yield ar.generate(model, ids, max_new_tokens=_MAX_NEW_TOKENS)
+def _runs(scene: Scene, ids: Sequence[int], recurrence_depth: int) -> Iterator[Output]:
+    """Decodes with every decoder at one T, all to the same text."""
+    model, options = models.load(scene.model), Options(recurrence_depth=recurrence_depth)
+    first = ar.generate(model, ids, max_new_tokens=_MAX_NEW_TOKENS, **options)
+    yield first
     for depth in scene.draft_depths:
-        for length in scene.draft_lengths:
-            yield dtv.generate(model, ids, max_new_tokens=_MAX_NEW_TOKENS, draft_depth=depth, draft_length=length)
-        yield wfd.generate(model, ids, max_new_tokens=_MAX_NEW_TOKENS, draft_depth=depth)
+        if depth < recurrence_depth:
+            drafts = [
+                dtv.generate(
+                    model, ids, max_new_tokens=_MAX_NEW_TOKENS, draft_depth=depth, draft_length=length, **options
+                )
+                for length in scene.draft_lengths
+            ]
+            drafts.append(wfd.generate(model, ids, max_new_tokens=_MAX_NEW_TOKENS, draft_depth=depth, **options))
+            assert all(out.token_ids == first.token_ids for out in drafts)
+            yield from drafts
 
 
 def _tokens(event: Mapping[str, object]) -> Iterable[int]:

@@ -138,12 +138,11 @@ def test_the_keyboard_is_enough(opened: Opened) -> None:
     page.keyboard.press(" ")
     assert "Play" in page.locator("#stepper-play").inner_text()
     seen = []
-    for _ in range(12):
+    for _ in range(13):
         page.keyboard.press("Tab")
         seen.append(page.evaluate("document.activeElement.id"))
-    assert {"stepper-text", "stepper-depth", "stepper-length", "stepper-file", "stepper-play", "stepper-tick"} <= set(
-        seen
-    )
+    controls = ("text", "recurrences", "depth", "length", "file", "play", "tick")
+    assert {f"stepper-{name}" for name in controls} <= set(seen)
 
 
 def test_text_depth_and_length_can_be_chosen(opened: Opened) -> None:
@@ -155,6 +154,23 @@ def test_text_depth_and_length_can_be_chosen(opened: Opened) -> None:
     page.select_option("#stepper-text", index=len(SCENES) - 1)
     page.wait_for_function("document.querySelectorAll('article svg rect').length > 200")
     assert page.locator("#stepper article").count() == 3
+
+
+def test_the_number_of_recurrences_can_be_chosen(opened: Opened) -> None:
+    page = opened.stepper()
+    scene = SCENES[0]
+    chosen = page.locator("#stepper-recurrences")
+    assert chosen.input_value() == str(scene.recurrence_depths[0])
+    rows = panel(page, "ar").locator("svg rect").count()
+    for depth in scene.recurrence_depths[1:]:
+        chosen.select_option(str(depth))
+        page.wait_for_function(
+            f"document.querySelector('article[data-decoder=ar] h3').innerText.includes('T = {depth}')"
+        )
+        assert panel(page, "ar").locator("svg rect").count() < rows
+        drafted = page.locator("#stepper-depth option").all_inner_texts()
+        assert drafted == [str(d) for d in sorted(scene.draft_depths) if d < depth]
+        assert page.locator("#stepper article").count() == 3
 
 
 def test_a_right_trace_of_ones_own_is_called_exact_and_shown(opened: Opened) -> None:

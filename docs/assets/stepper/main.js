@@ -44,9 +44,10 @@ class Stepper {
       return [make("label", { for: select.id }, text, select), select];
     };
     const [textLabel, text] = choice("text", "Text ");
+    const [fullLabel, full] = choice("recurrences", "Recurrences T ");
     const [depthLabel, depth] = choice("depth", "Draft depth d ");
     const [lengthLabel, length] = choice("length", "Draft length γ ");
-    Object.assign(this, { text, depth, length });
+    Object.assign(this, { text, full, depth, length });
     this.index.forEach(({ name }, place) => text.append(make("option", { value: place }, name)));
 
     this.file = make("input", { type: "file", id: "stepper-file", accept: ".jsonl,.json,.txt,text/plain" });
@@ -73,7 +74,7 @@ class Stepper {
       this.clock,
     );
     const own = make("span", { class: "stepper-own" }, make("label", { for: "stepper-file" }, "Your own trace "), this.file, this.back);
-    const choices = make("div", { class: "stepper-choices" }, textLabel, depthLabel, lengthLabel, own);
+    const choices = make("div", { class: "stepper-choices" }, textLabel, fullLabel, depthLabel, lengthLabel, own);
     this.host.replaceChildren(choices, controls, this.slider, this.verdict, this.panels, this.#legend(), this.shown, this.spoken);
     this.host.tabIndex = 0;
     this.host.setAttribute("role", "region");
@@ -95,19 +96,24 @@ class Stepper {
     return make("p", { class: "stepper-legend" }, ...items, make("span", {}, "full colour: computed in this tick"));
   }
 
-  /** Loads the chosen text, if it is another one, and shows its runs with the chosen d and γ. */
+  /** Loads the chosen text, if it is another one, and shows its runs with the chosen T, d and γ. */
   async #choose() {
     const entry = this.index[this.text.value];
     if (this.story?.entry !== entry) {
       const response = await fetch(new URL(`assets/traces/${entry.file}`, this.root));
       this.story = { entry, ...(await response.json()) };
-      const runs = this.story.runs.map((run) => run[0]);
-      offer(this.depth, runs.filter((start) => start.decoder === "wfd").map((start) => start.draft_depth));
-      offer(this.length, runs.filter((start) => start.decoder === "dtv").map((start) => start.draft_length));
+      const own = this.story.runs[0][0].recurrence_depth; // the model's own comes first
+      offer(this.full, this.story.runs.map((run) => run[0].recurrence_depth));
+      this.full.value = own;
     }
+    const full = Number(this.full.value);
+    const starts = this.story.runs.map((run) => run[0]).filter((start) => start.recurrence_depth === full);
+    offer(this.depth, starts.filter((start) => start.decoder === "wfd").map((start) => start.draft_depth));
+    offer(this.length, starts.filter((start) => start.decoder === "dtv").map((start) => start.draft_length));
     const [depth, length] = [Number(this.depth.value), Number(this.length.value)];
-    const isChosen = ({ decoder, draft_depth, draft_length }) =>
-      decoder === "ar" || (draft_depth === depth && (decoder === "wfd" || draft_length === length));
+    const isChosen = ({ decoder, recurrence_depth, draft_depth, draft_length }) =>
+      recurrence_depth === full &&
+      (decoder === "ar" || (draft_depth === depth && (decoder === "wfd" || draft_length === length)));
     const chosen = this.story.runs.filter((run) => isChosen(run[0]));
     const label = (token) => this.story.labels[token] ?? String(token);
     this.file.value = "";
