@@ -11,6 +11,7 @@ import logging
 import os
 import re
 import sys
+import tomllib
 from contextlib import redirect_stdout, suppress
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Final
@@ -150,6 +151,14 @@ def with_site_links(markdown: str, source: str, published: dict[str, str]) -> st
         return f"[{found['text']}]({os.path.relpath(published[target], here)}{found['anchor'] or ''})"
 
     return _CODE_OR_LINK.sub(turned, markdown)
+
+
+def on_config(config: "MkDocsConfig") -> "MkDocsConfig":
+    """Says at the foot of every page which version of the package it describes."""
+    with (_root(config) / "pyproject.toml").open("rb") as file:
+        project = tomllib.load(file)["project"]
+    config.copyright = f"{project['name']} {project['version']}, {project['license']}"
+    return config
 
 
 def on_files(files: "Files", *, config: "MkDocsConfig") -> "Files":

@@ -114,6 +114,36 @@ def marks(texts: Mapping[str, str]) -> Places:
     return found
 
 
+def mentioning(texts: Mapping[str, str], words: re.Pattern[str]) -> set[tuple[str, str]]:
+    """Gives the functions in whose source some words stand, or a name of the file that stands for them.
+
+    Args:
+        texts: Modules.
+        words: What to look for.
+
+    Returns:
+        File and name of each function.
+    """
+    found = set()
+    for file, text in texts.items():
+        parts = [(_names(node), ast.unparse(node)) for node in ast.parse(text).body]
+        holders = [name for names, source in parts if words.search(source) for name in names]
+        wider = re.compile("|".join([words.pattern, *(rf"\b{re.escape(name)}\b" for name in holders)]))
+        found |= {(file, name) for names, source in parts if wider.search(source) for name in names}
+    return found
+
+
+def _names(node: ast.stmt) -> list[str]:
+    """Gives the names that a statement of a module defines."""
+    match node:
+        case ast.FunctionDef(name=name) | ast.ClassDef(name=name):
+            return [name]
+        case ast.Assign(targets=[ast.Name(id=name)]) | ast.AnnAssign(target=ast.Name(id=name)):
+            return [name]
+        case _:
+            return []
+
+
 def named_in_python(texts: Mapping[str, str]) -> Places:
     """Gives the clauses that docstrings, comments and messages of modules name, each with the functions or classes.
 

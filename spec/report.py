@@ -7,14 +7,14 @@ runs it, and `make spec` comes here only if all of that passed, or was skipped f
 import re
 import sys
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from typing import Final, NamedTuple
 
 from rich.console import Console
 from rich.table import Table
 
 from spec import tlc
-from spec.clauses import CLAUSE_ID, read
+from spec.clauses import CLAUSE_ID, mentioning, read
 from spec.proof import dominance, dtv, sharing, wfd
 from spec.proof.logic import Obligation, unproved
 from spec.table import Row, rows
@@ -24,10 +24,13 @@ TRUST: Final = ("spec/90-formal.md", "What is left to trust")
 
 HOW_TO_READ: Final = (
     "A number in the third column counts the obligations that name the clause. They may be about a part of it; "
-    "spec/90-formal.md says statement by statement what is proved. The last column counts all tests that are marked "
-    "with the clause, on scripted, random and trained models alike."
+    "spec/90-formal.md says statement by statement what is proved. Then come all tests that are marked with the clause, "
+    "on scripted, random and trained models alike; and those of them in whose source a shipped model is named."
 )
 """What the table does not say by itself."""
+
+_TRAINED: Final = re.compile(r"\bSHIPPED\b|tiny-ouro|tiny-huginn")
+"""How the source of a test names the trained models."""
 
 _WIDTH: Final = 120
 """Columns of the report."""
@@ -46,6 +49,8 @@ class Standing(NamedTuple):
     """Properties that hold in every state of small worlds."""
     num_tests: int
     """Tests that are marked with it."""
+    num_on_trained: int
+    """Those of them that run a trained model."""
 
     @property
     def is_formal(self) -> bool:
@@ -57,7 +62,8 @@ def main() -> int:
     """Proves, prints, and gives the exit code: 1 if anything is left unproved."""
     obligations = [item for module in (wfd, dtv, dominance, sharing) for item in module.obligations()]
     left = list(unproved(obligations))
-    found = standings(rows(), (item for item in obligations if item.name not in left))
+    trained = mentioning(read("tests/**/*.py"), _TRAINED)
+    found = standings(rows(), (item for item in obligations if item.name not in left), trained)
     console = Console(width=_WIDTH, highlight=False, markup=False)
     console.print(f"Proved for all sizes: {len(obligations) - len(left)} of {len(obligations)} obligations, just now.")
     for name in left:
@@ -71,12 +77,15 @@ def main() -> int:
     return min(len(left), 1)
 
 
-def standings(of: Iterable[Row], proved: Iterable[Obligation]) -> list[Standing]:
+def standings(
+    of: Iterable[Row], proved: Iterable[Obligation], trained: Container[tuple[str, str]] = ()
+) -> list[Standing]:
     """Gives what stands behind every clause.
 
     Args:
         of: The table of clauses.
         proved: The obligations that hold. One that names no clause is a lemma of others.
+        trained: File and name of every test that runs a trained model.
     """
     num_proved = Counter(name for item in proved for name in CLAUSE_ID.findall(item.name))
     return [
@@ -93,6 +102,9 @@ def standings(of: Iterable[Row], proved: Iterable[Obligation]) -> list[Standing]
                 }
             ),
             num_tests=sum(map(len, row.tests.values())),
+            num_on_trained=sum(
+                (file, name.partition(".")[0]) in trained for file, names in row.tests.items() for name in names
+            ),
         )
         for row in of
     ]
@@ -116,11 +128,14 @@ def _table(of: Iterable[Standing]) -> Table:
     shown.add_column("clause", no_wrap=True)
     shown.add_column("what it is about", ratio=1, no_wrap=True, overflow="ellipsis")
     shown.add_column("proved by Z3, all sizes", justify="right", width=12)
-    shown.add_column("checked by TLC, every state of small worlds", width=44)
+    shown.add_column("checked by TLC, every state of small worlds", width=40)
     shown.add_column("tests", justify="right")
+    shown.add_column("on trained models", justify="right", width=10)
     for one in of:
-        proved = str(one.num_proved or "-")
-        shown.add_row(one.identifier, one.opening, proved, ", ".join(one.properties) or "-", str(one.num_tests))
+        proved, trained = str(one.num_proved or "-"), str(one.num_on_trained or "-")
+        shown.add_row(
+            one.identifier, one.opening, proved, ", ".join(one.properties) or "-", str(one.num_tests), trained
+        )
     return shown
 
 

@@ -1,10 +1,12 @@
 """The report at the end of `make spec` says what is proved, checked and tested, and fails if a proof does."""
 
+import re
+
 import pytest
 import z3  # type: ignore[import-untyped]
 
 from spec import report, table, tlc
-from spec.clauses import Clause, read
+from spec.clauses import Clause, mentioning, read
 from spec.proof import dominance, dtv, sharing, wfd
 from spec.proof.logic import Obligation
 
@@ -23,14 +25,37 @@ def obligation(name: str, *, holds: bool = True) -> Obligation:
 
 def test_a_clause_stands_on_the_proofs_the_properties_and_the_tests_that_name_it() -> None:
     proved = [obligation("start: WFD-07 spacing"), obligation("climb: WFD-07 spacing"), obligation("a lemma")]
-    (found,) = report.standings([ROW], proved)
-    assert found == report.Standing("WFD-07", "Spacing", 2, ["WFD07_Spacing"], 3)
+    (found,) = report.standings([ROW], proved, {("tests/a.py", "test_b"), ("tests/b.py", "test_a")})
+    assert found == report.Standing("WFD-07", "Spacing", 2, ["WFD07_Spacing"], 3, 1)
     assert found.is_formal
 
 
 def test_without_proof_and_property_it_stands_on_tests_alone() -> None:
     (found,) = report.standings([ROW._replace(formal={})], [])
     assert (found.num_proved, list(found.properties), found.is_formal) == (0, [], False)
+
+
+def test_a_test_runs_a_trained_model_if_its_source_or_a_name_in_it_says_so() -> None:
+    source = """
+MODEL = load("tiny-ouro")
+
+def scripted(): ...
+
+def test_direct():
+    load("tiny-huginn")
+
+def test_by_name():
+    run(MODEL)
+
+@parametrize("name", SHIPPED)
+def test_decorated(name): ...
+
+def test_scripted():
+    scripted()
+"""
+    found = mentioning({"tests/a.py": source}, re.compile(r"\bSHIPPED\b|tiny-ouro|tiny-huginn"))
+    tests = {name for _, name in found if name.startswith("test_")}
+    assert tests == {"test_direct", "test_by_name", "test_decorated"}
 
 
 def test_a_section_ends_where_the_next_begins() -> None:

@@ -2,12 +2,14 @@
 
 import gzip
 import re
+import tomllib
 from html.parser import HTMLParser
 from pathlib import Path
 from urllib.parse import unquote, urldefrag
 
 import pytest
 
+from tests.project.sources import REPOSITORY
 from tests.site.conftest import Opened
 from tests.site.requirements import needs_browser
 
@@ -80,6 +82,13 @@ def dead_links(site: Path) -> list[str]:
             elif file in pages and anchor not in pages[file].places:
                 dead.append(f"{here} -> {target}, where there is no such place")
     return dead
+
+
+def test_the_foot_of_a_page_names_the_version_of_the_package(opened: Opened) -> None:
+    with (REPOSITORY / "pyproject.toml").open("rb") as file:
+        project = tomllib.load(file)["project"]
+    foot = opened.page("index.html").locator(".md-copyright").inner_text()
+    assert f"{project['name']} {project['version']}" in foot
 
 
 def test_no_link_is_dead_and_nothing_comes_from_elsewhere(site: Path) -> None:
