@@ -24,7 +24,7 @@ TRUST: Final = ("spec/90-formal.md", "What is left to trust")
 
 HOW_TO_READ: Final = (
     "A number in the third column counts the obligations that name the clause. They may be about a part of it; "
-    "spec/90-formal.md says statement by statement what is proved. Then come all tests that are marked with the clause, "
+    "spec/90-formal.md says statement by statement what is proved. Then come all tests marked with it, "
     "on scripted, random and trained models alike; and those of them in whose source a shipped model is named."
 )
 """What the table does not say by itself."""

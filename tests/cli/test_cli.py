@@ -561,6 +561,7 @@ def test_without_a_tokenizer_no_token_is_special() -> None:
     assert not inputs.Texts(None).has_special_tokens("<s>")
 
 
+@pytest.mark.spec("WFD-11", "DTV-07")
 @pytest.mark.parametrize("model", models.SHIPPED)
 def test_the_shipped_models_answer_every_default_prompt(wfd: Run, model: str) -> None:
     code, out, err = wfd("compare", "--model", model, "--max-new-tokens", "6", "--json")
