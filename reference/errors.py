@@ -25,13 +25,14 @@ class SlotConflictError(RuntimeError):
     """A KV cell was written twice, or out of order, within one incarnation of its position (KV-04)."""
 
 
-def check_whole_number(name: str, value: object, *, minimum: int, clause: str) -> None:
+def check_whole_number(name: str, value: object, *, minimum: int, clause: str | None = None) -> None:
     """Holds that `value` is an `int` of at least `minimum`.
 
     Raises:
-        ParameterError: If not; the message names `clause`.
+        ParameterError: If not; the message names `clause`, unless the specification has none on it.
     """
+    named = "" if clause is None else f" ({clause})"
     if isinstance(value, bool) or not isinstance(value, int):
-        raise ParameterError(f"{name}={value!r} is not a whole number ({clause})")
+        raise ParameterError(f"{name}={value!r} is not a whole number{named}")
     if value < minimum:
-        raise ParameterError(f"{name}={value} is below {minimum} ({clause})")
+        raise ParameterError(f"{name}={value} is below {minimum}{named}")

@@ -72,7 +72,7 @@ def _predict(console: Console, given: CostArguments) -> None:
             console.print(Text(f"\nSpeedup over AR by {name}", style="bold"))
             console.print(tables.swept(name, of))
     if given.plots is not None:
-        bars = {name.upper(): cost.seconds for name, cost in costs.items()}
+        bars = {tables.NAMES[name]: cost.seconds for name, cost in costs.items()}
         _draw(given.plots, bars, swept, title=f"{given.model} on {given.hardware}")
 
 

@@ -1,7 +1,8 @@
 """The tables of `wfd cost`, and the lines around them."""
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Final
 
 from rich import box
 from rich.table import Table
@@ -16,6 +17,9 @@ from reference.cost.memory import longest_context
 
 if TYPE_CHECKING:
     from reference.bench.calibrate import Calibration
+
+NAMES: Final = MappingProxyType({Decoder.AR.value: "AR", Decoder.DTV.value: "DtV", Decoder.WFD.value: "WFD"})
+"""What tables and plots call the decoders."""
 
 
 def words(setting: Setting, way: Decoding) -> str:
@@ -38,7 +42,7 @@ def costs(of: Mapping[str, TokenCost]) -> Table:
         time = cost.seconds
         parts = (time.weights, time.cells, time.compute, time.kernels, time.waiting)
         table.add_row(
-            {"ar": "AR", "dtv": "DtV", "wfd": "WFD"}[name],
+            NAMES[name],
             f"{1000 * time.total:.2f}",
             f"{plain / time.total:.2f}",
             f"{cost.ticks:.2f}",
@@ -119,7 +123,7 @@ def fleets(needed: Mapping[str, Fleet]) -> Table:
     table = _empty_table("", "devices", "ms/token", "device-seconds/request", "joules/token")
     for name, one in needed.items():
         table.add_row(
-            name.upper(),
+            NAMES[name],
             f"{one.devices:,}",
             f"{1000 * one.seconds_per_token:.2f}",
             f"{one.seconds_per_request:.2f}",

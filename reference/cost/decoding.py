@@ -20,8 +20,10 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import Final
 
+from reference.cost.acceptance import check_rate
 from reference.cost.latency import Seconds, Setting
 from reference.cost.shapes import Part
+from reference.errors import check_whole_number
 from reference.schedule import check_draft_depth
 
 
@@ -71,6 +73,8 @@ def _ar(setting: Setting) -> TokenCost:
 def dtv(setting: Setting, *, draft_depth: int, draft_length: int, acceptance_rate: float) -> TokenCost:
     """Gives the mean cost of a token of DtV, for drafts that are right independently of each other."""
     check_draft_depth(draft_depth, setting.shape.recurrence_depth, clause="DTV-01")
+    check_whole_number("draft_length", draft_length, minimum=1, clause="DTV-02")
+    check_rate(acceptance_rate)
     costs = ((_dtv(one, draft_depth, draft_length, acceptance_rate), share) for one, share in setting.at_depths())
     return sum((cost * share for cost, share in costs), start=NOTHING)
 
@@ -135,6 +139,7 @@ def _wave(setting: Setting, draft_depth: int) -> WaveCost:
 def wfd(setting: Setting, *, draft_depth: int, acceptance_rate: float) -> TokenCost:
     """Gives the mean cost of a token of WFD, for drafts that are right independently of each other."""
     check_draft_depth(draft_depth, setting.shape.recurrence_depth, clause="WFD-01")
+    check_rate(acceptance_rate)
     costs = ((_wfd(one, draft_depth, acceptance_rate), share) for one, share in setting.at_depths())
     return sum((cost * share for cost, share in costs), start=NOTHING)
 

@@ -20,7 +20,7 @@ from reference.cost.closed_forms import mixed_depths
 from reference.cost.machines import FewRows, Machine, seconds_per_byte
 from reference.cost.shapes import LoopedShape, Part
 from reference.cost.work import Call, Group, Precision, work_of
-from reference.errors import ParameterError
+from reference.errors import ParameterError, check_whole_number
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -175,7 +175,11 @@ class Setting:
     """D: mean depth at which runs halt, if they halt before T; None is T. See `closed_forms.mixed_depths`."""
 
     def __post_init__(self) -> None:
-        """Refuses an average depth outside its range."""
+        """Refuses what no run can have."""
+        for name, value in (("context", self.context), ("batch", self.batch)):
+            check_whole_number(name, value, minimum=1)
+        if self.recurrence_slots is not None:
+            check_whole_number("recurrence_slots", self.recurrence_slots, minimum=1, clause="SHR-01")
         mixed_depths(self.shape.recurrence_depth, self.average_depth)
 
     def at_depths(self) -> tuple[tuple["Setting", float], ...]:

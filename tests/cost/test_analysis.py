@@ -176,6 +176,25 @@ def test_draft_depths_outside_their_range_are_refused() -> None:
             decoding.dtv(OURO, draft_depth=refused, draft_length=2, acceptance_rate=0.5)
 
 
+@pytest.mark.parametrize("rate", [-0.1, 1.1, math.nan])
+def test_what_is_no_rate_is_refused(rate: float) -> None:
+    with pytest.raises(ParameterError, match=r"acceptance_rate=.*COST-06"):
+        decoding.wfd(OURO, draft_depth=1, acceptance_rate=rate)
+    with pytest.raises(ParameterError, match=r"acceptance_rate=.*COST-06"):
+        decoding.dtv(OURO, draft_depth=1, draft_length=2, acceptance_rate=rate)
+
+
+def test_a_round_without_a_draft_and_settings_without_rows_cells_or_slots_are_refused() -> None:
+    with pytest.raises(ParameterError, match=r"draft_length=0 is below 1 .DTV-02"):
+        decoding.dtv(OURO, draft_depth=1, draft_length=0, acceptance_rate=0.5)
+    with pytest.raises(ParameterError, match="context=0 is below 1"):
+        replace(OURO, context=0)
+    with pytest.raises(ParameterError, match="batch=-1 is below 1"):
+        replace(OURO, batch=-1)
+    with pytest.raises(ParameterError, match=r"recurrence_slots=0 is below 1 .SHR-01"):
+        replace(OURO, recurrence_slots=0)
+
+
 def test_time_is_split_into_parts_that_add_up() -> None:
     cost = decoding.wfd(OURO, draft_depth=1, acceptance_rate=0.9).seconds
     parts = (cost.weights, cost.cells, cost.compute, cost.kernels, cost.waiting)

@@ -84,6 +84,11 @@ def test_a_fleet_is_labelled_as_on_paper(wfd: Run) -> None:
     code, out, _ = wfd(*words)
     assert code == 0
     assert "On paper only" in out
+    assert [line.split()[0] for line in out.splitlines() if line[:3].upper() in ("AR ", "DTV", "WFD")] == [
+        "AR",
+        "DtV",
+        "WFD",
+    ]
     code, out, _ = wfd(*words, "--json")
     assert json.loads(out)["on_paper_only"] is True
 
