@@ -15,8 +15,8 @@ from rich.table import Table
 
 from spec import tlc
 from spec.clauses import CLAUSE_ID, mentioning, read
-from spec.proof import dominance, dtv, sharing, wfd
 from spec.proof.logic import Obligation, unproved
+from spec.proof.parts import proofs
 from spec.table import Row, rows
 
 TRUST: Final = ("spec/90-formal.md", "What is left to trust")
@@ -60,7 +60,7 @@ class Standing(NamedTuple):
 
 def main() -> int:
     """Proves, prints, and gives the exit code: 1 if anything is left unproved."""
-    obligations = [item for module in (wfd, dtv, dominance, sharing) for item in module.obligations()]
+    obligations = [item for stated in proofs().values() for item in stated]
     left = list(unproved(obligations))
     trained = mentioning(read("tests/**/*.py"), _TRAINED)
     found = standings(rows(), (item for item in obligations if item.name not in left), trained)

@@ -16,8 +16,8 @@ from reference.cost.machines import MACHINES, Machine
 from reference.cost.shapes import PRESETS
 from reference.cost.work import PRECISIONS
 
-HARDWARE: Final[Mapping[str, Machine]] = {**MACHINES, "a6000": paper.paper_machine()}
-"""The machines as `wfd cost` takes them: the losses of one of them are known."""
+HARDWARE: Final[Mapping[str, Machine]] = {name: paper.known_machine(name) for name in MACHINES}
+"""The machines as `wfd cost` takes them."""
 
 
 def files(docs: Path) -> Mapping[Path, str]:

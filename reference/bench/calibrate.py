@@ -25,10 +25,9 @@ from reference.cost.measure import (
     Effort,
     Probe,
     What,
-    dtype_probes,
-    launch_probes,
     machine_of,
     medians,
+    probes_by_dtype,
     rates_of,
 )
 from reference.cost.shapes import Part as ModelPart
@@ -129,9 +128,9 @@ def calibrate(
     kinds = [(number, shares) for number in rows for shares in (False, True) if number > 1 or not shares]
     rates: dict[What, float] = {}
     seconds: dict[str, dict[_Call, float]] = {}
-    for index, (name, dtype) in enumerate(DTYPES.items()):
+    for name, probes in probes_by_dtype(effort, CPU):
+        dtype = DTYPES[name]
         model = Huginn(config, DrawnTensors(config.tensor_shapes(), dtype=dtype, device=CPU), dtype=dtype, device=CPU)
-        probes = {**dtype_probes(name, effort, CPU), **(launch_probes(CPU) if index == 0 else {})}
         calls = {(number, shares): _probe(model, number, context, is_shared=shares) for number, shares in kinds}
         together = [*probes.values(), *calls.values()]
         taken = medians(dict(enumerate(together)), seconds=effort.seconds / len(DTYPES), device=CPU)

@@ -9,7 +9,7 @@ from reference.cli.cost_arguments import CostArguments
 from reference.cost import paper
 from reference.cost.fleet import Decoder, Decoding
 from reference.cost.latency import Setting, software_of
-from reference.cost.machines import MACHINES, Machine, machine
+from reference.cost.machines import MACHINES, Machine
 from reference.cost.shapes import PRESETS, LoopedShape
 from reference.cost.work import precision_of
 from reference.errors import ParameterError
@@ -59,9 +59,7 @@ def _machine(given: CostArguments) -> Machine:
         from reference.cost.measure import from_json  # noqa: PLC0415 - loads the tensor library
 
         return from_json(path)
-    if given.hardware == "a6000":
-        return paper.paper_machine()  # the one machine whose losses are known from reported runs
-    return machine(given.hardware)
+    return paper.known_machine(given.hardware)
 
 
 def ways_of(given: CostArguments, shape: LoopedShape) -> tuple[Decoding, ...]:

@@ -17,6 +17,7 @@ closed form takes their mean rows for every tick.
 """
 
 from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
 
@@ -54,13 +55,18 @@ class TokenCost:
         return TokenCost(seconds=self.seconds * times, ticks=self.ticks * times, rows=self.rows * times)
 
 
-NOTHING: Final = TokenCost(seconds=Seconds(), ticks=0.0, rows=0.0)
+_NOTHING: Final = TokenCost(seconds=Seconds(), ticks=0.0, rows=0.0)
 """What nothing costs."""
+
+
+def _mean(costs: Iterable[tuple[TokenCost, float]]) -> TokenCost:
+    """Gives the mean of costs, each with its share."""
+    return sum((cost * share for cost, share in costs), start=_NOTHING)
 
 
 def ar(setting: Setting) -> TokenCost:
     """Gives the cost of a token of AR; with an average depth it depends on nothing but that mean."""
-    return sum((_ar(one) * share for one, share in setting.at_depths()), start=NOTHING)
+    return _mean((_ar(one), share) for one, share in setting.at_depths())
 
 
 def _ar(setting: Setting) -> TokenCost:
@@ -75,8 +81,7 @@ def dtv(setting: Setting, *, draft_depth: int, draft_length: int, acceptance_rat
     check_draft_depth(draft_depth, setting.shape.recurrence_depth, clause="DTV-01")
     check_whole_number("draft_length", draft_length, minimum=1, clause="DTV-02")
     check_rate(acceptance_rate)
-    costs = ((_dtv(one, draft_depth, draft_length, acceptance_rate), share) for one, share in setting.at_depths())
-    return sum((cost * share for cost, share in costs), start=NOTHING)
+    return _mean((_dtv(one, draft_depth, draft_length, acceptance_rate), share) for one, share in setting.at_depths())
 
 
 def _dtv(setting: Setting, draft_depth: int, draft_length: int, acceptance_rate: float) -> TokenCost:
@@ -117,8 +122,8 @@ def wave(setting: Setting, *, draft_depth: int) -> WaveCost:
     check_draft_depth(draft_depth, setting.shape.recurrence_depth, clause="WFD-01")
     waves = [(_wave(one, draft_depth), share) for one, share in setting.at_depths()]
     return WaveCost(
-        running=sum((one.running * share for one, share in waves), start=NOTHING),
-        restart=sum((one.restart * share for one, share in waves), start=NOTHING),
+        running=_mean((one.running, share) for one, share in waves),
+        restart=_mean((one.restart, share) for one, share in waves),
     )
 
 
@@ -140,8 +145,7 @@ def wfd(setting: Setting, *, draft_depth: int, acceptance_rate: float) -> TokenC
     """Gives the mean cost of a token of WFD, for drafts that are right independently of each other."""
     check_draft_depth(draft_depth, setting.shape.recurrence_depth, clause="WFD-01")
     check_rate(acceptance_rate)
-    costs = ((_wfd(one, draft_depth, acceptance_rate), share) for one, share in setting.at_depths())
-    return sum((cost * share for cost, share in costs), start=NOTHING)
+    return _mean((_wfd(one, draft_depth, acceptance_rate), share) for one, share in setting.at_depths())
 
 
 def _wfd(setting: Setting, draft_depth: int, acceptance_rate: float) -> TokenCost:

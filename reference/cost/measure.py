@@ -9,7 +9,7 @@ and ratios survive it.
 import json
 import platform
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
 from enum import Enum
 from functools import partial
@@ -101,8 +101,7 @@ def measure(effort: Effort, *, threads: int, device: torch.device = CPU) -> Mach
     """
     torch.set_num_threads(threads)
     rates = {}
-    for index, name in enumerate(DTYPES):
-        probes = {**dtype_probes(name, effort, device), **(launch_probes(device) if index == 0 else {})}
+    for _, probes in probes_by_dtype(effort, device):
         rates.update(rates_of(probes, medians(probes, seconds=effort.seconds / len(DTYPES), device=device)))
     return machine_of(rates, threads=threads, device=device)
 
@@ -137,6 +136,17 @@ def medians(probes: Mapping[Key, Probe], *, seconds: float, device: torch.device
             times[key].append(_seconds(probe, device))
         rounds += 1
     return {key: median(taken) for key, taken in times.items()}
+
+
+def probes_by_dtype(effort: Effort, device: torch.device) -> Iterator[tuple[str, dict[What, Probe]]]:
+    """Makes all that is measured, one type of numbers after the other: matrices of two types may be too many at once.
+
+    Launches, which have no type, come with the first.
+    """
+    launches = launch_probes(device)
+    for name in DTYPES:
+        yield name, {**dtype_probes(name, effort, device), **launches}
+        launches = {}
 
 
 def dtype_probes(name: str, effort: Effort, device: torch.device) -> dict[What, Probe]:

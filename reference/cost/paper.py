@@ -15,7 +15,7 @@ from typing import Final
 from reference.cost.analysis import dtv_speedup, wfd_speedup
 from reference.cost.decoding import ar
 from reference.cost.latency import RESEARCH, Setting, Software
-from reference.cost.machines import MACHINES, Machine, Overheads
+from reference.cost.machines import MACHINES, Machine, Overheads, machine
 from reference.cost.memory import longest_context
 from reference.cost.shapes import LoopedShape, Part, preset
 from reference.cost.work import Call, Group, Work, precision_of, work_of
@@ -93,6 +93,15 @@ def overheads() -> Overheads:
 def paper_machine() -> Machine:
     """Gives the RTX A6000 with the losses that the paper's AR figures imply."""
     return replace(MACHINES["a6000"], overheads=overheads())
+
+
+def known_machine(name: str) -> Machine:
+    """Gives a machine of the table, with its losses where they are known from reported runs: of the RTX A6000.
+
+    Raises:
+        ParameterError: If there is none of this name.
+    """
+    return paper_machine() if name == "a6000" else machine(name)
 
 
 def paper_setting(

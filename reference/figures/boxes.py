@@ -46,6 +46,8 @@ CHARACTER: Final = 7.3
 """Width of a character of the monospaced font, on the safe side."""
 WIDEST: Final = 9
 """Most characters shown of a token."""
+_SENTENCE: Final = 106.0
+"""Room for the tick in a headline, before its sentence."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,8 +133,19 @@ def headline(grid: Grid, scene: Scene, labels: Labels, sentence: str) -> Iterabl
     tick, rows = scene.snapshot.tick, scene.snapshot.num_rows
     line = grid.top - 3 * ROW + 15
     yield text(EDGE, line, f"Tick {tick}, {rows} row" + "s" * (rows != 1), "head")
-    yield note(EDGE + 106, line, sentence)
+    yield note(EDGE + _SENTENCE, line, sentence)
     yield from heading(grid, scene.columns, labels, row=-1)
+
+
+def width_of_headline(sentence: str) -> float:
+    """Gives where the sentence of a headline ends."""
+    return EDGE + _SENTENCE + len(sentence) * 6.6
+
+
+def ticks_grid(columns: Sequence[Column], labels: Labels) -> tuple[Grid, list[str]]:
+    """Gives the grid of a picture with a row for each tick, and what stands above it: positions and tokens."""
+    grid = Grid(left=EDGE + 40, top=EDGE + 2 * ROW, step=step_of(columns, labels))
+    return grid, [text(EDGE + 30, EDGE + ROW + 15, "tick", "words quiet end"), *heading(grid, columns, labels, row=-1)]
 
 
 def moment(grid: Grid, scene: Scene, labels: Labels, sentence: str) -> Iterable[str]:

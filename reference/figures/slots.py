@@ -12,12 +12,13 @@ from reference.figures.boxes import (
     Legend,
     box,
     frame,
-    heading,
     headline,
     legend,
     moment,
     moment_grid,
     step_of,
+    ticks_grid,
+    width_of_headline,
 )
 from reference.figures.canvas import EDGE, Words, document, note, text
 from reference.figures.grid import Column, Labels, Mark, heads, snapshots
@@ -113,8 +114,7 @@ def coda(events: Sequence[Event], labels: Labels, words: Words, *, last_tick: in
     both = [pair for pair in zip(snapshots(events), coda_entries(events), strict=True) if pair[0].tick <= last_tick]
     columns = (both[0][0].columns[0], *heads([one for one, _ in both]))
     shown = [(one, entries) for one, entries in both if any(entry.is_new for entry in entries.values())]
-    grid = Grid(left=EDGE + 40, top=EDGE + 2 * ROW, step=step_of(columns, labels))
-    parts = [text(EDGE + 30, EDGE + ROW + 15, "tick", "words quiet end"), *heading(grid, columns, labels, row=-1)]
+    grid, parts = ticks_grid(columns, labels)
     final = Entry(both[0][0].start.recurrence_depth, Mark.COMMITTED, is_new=False)
     for row, (one, entries) in enumerate(shown):
         parts.append(text(EDGE + 30, grid.baseline(row), str(one.tick), "quiet end"))
@@ -214,7 +214,7 @@ def shared(moments: Sequence[tuple[Scene, str]], labels: Labels, words: Words, *
             if column.position in frames:
                 parts.append(frame(grid, index, slot, frames[column.position]))
         parts += [text(grid.left - 12, grid.baseline(one), f"slot {one}", "words quiet end") for one in set(slots)]
-        width = max(width, grid.x(len(scene.columns)), EDGE + 106 + len(sentence) * 6.6)
+        width = max(width, grid.x(len(scene.columns)), width_of_headline(sentence))
         top = grid.y(max(slots) + 1) + 18
     parts += legend(EDGE, top)
     parts += _frames_explained(top + ROW)

@@ -14,11 +14,12 @@ from reference.figures.boxes import (
     WIDEST,
     Grid,
     box,
-    heading,
     legend,
     moment,
     moment_grid,
     step_of,
+    ticks_grid,
+    width_of_headline,
 )
 from reference.figures.canvas import EDGE, Words, document, note, text
 from reference.figures.grid import Column, Labels, Mark, Outcome, Snapshot, Verdict, heads, short
@@ -38,8 +39,7 @@ def history(shown: Sequence[Snapshot], labels: Labels, words: Words) -> str:
     """
     first = shown[0].start.prompt_length
     columns = heads(shown)
-    grid = Grid(left=EDGE + 40, top=EDGE + 2 * ROW, step=step_of(columns, labels))
-    parts = [text(EDGE + 30, EDGE + ROW + 15, "tick", "words quiet end"), *heading(grid, columns, labels, row=-1)]
+    grid, parts = ticks_grid(columns, labels)
     notes_at = grid.x(len(columns)) + 12
     for row, one in enumerate(shown):
         parts.append(text(EDGE + 30, grid.baseline(row), str(one.tick), "quiet end"))
@@ -71,7 +71,7 @@ def states(scenes: Sequence[Scene], labels: Labels, words: Words) -> str:
         grid = moment_grid(top, step)
         sentence = _sentence(scene.snapshot, labels)
         parts += moment(grid, scene, labels, sentence)
-        width = max(width, grid.x(len(scene.columns)), EDGE + 106 + len(sentence) * 6.6)
+        width = max(width, grid.x(len(scene.columns)), width_of_headline(sentence))
         top = grid.y(scene.snapshot.start.recurrence_depth) + 18
     parts += legend(EDGE, top)
     return document(parts, width + EDGE, top + ROW + EDGE, words, STYLE)
