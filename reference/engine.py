@@ -342,8 +342,7 @@ def generate(  # noqa: PLR0913 - the options of `Options`, each by name
     if arithmetic not in tuple(Arithmetic):
         raise ParameterError(f"arithmetic={arithmetic!r} is none of {[str(name) for name in Arithmetic]} (CONF-01)")
     check_state_options(seed=state_seed, scale=state_scale)
-    if kv_dtype is not None and not kv_dtype.is_floating_point:
-        raise ParameterError(f"kv_dtype={kv_dtype} is not a floating type (KV-09)")
+    _check_kv_dtype(kv_dtype)
     depth = model.recurrence_depth if recurrence_depth is None else recurrence_depth
     stopping = Stopping(
         prompt_length=len(prompt),
@@ -374,12 +373,20 @@ def generate(  # noqa: PLR0913 - the options of `Options`, each by name
     return decoding.output()
 
 
+def _check_kv_dtype(kv_dtype: object) -> None:
+    if kv_dtype is not None and not (isinstance(kv_dtype, torch.dtype) and kv_dtype.is_floating_point):
+        raise ParameterError(f"kv_dtype={kv_dtype!r} is not a floating type of torch (KV-09)")
+
+
 def token_ids_of(name: str, ids: Iterable[int] | Tensor, model: LoopedModel, *, clause: str) -> list[int]:
     """Gives token ids as plain integers.
 
     Raises:
-        ParameterError: If one is not a whole number or not in the model's vocabulary; the message names `clause`.
+        ParameterError: If these are no ids, or one is not a whole number or not in the model's vocabulary; the message
+            names `clause`.
     """
+    if not isinstance(ids, Iterable):
+        raise ParameterError(f"{name}={ids!r} is neither a sequence nor a tensor of token ids ({clause})")
     if isinstance(ids, Tensor) and ids.dim() > 1:
         raise ParameterError(f"{name} has shape {tuple(ids.shape)}; one sequence is one axis ({clause})")
     numbers = list(ids.reshape(-1).tolist() if isinstance(ids, Tensor) else ids)

@@ -158,7 +158,7 @@ def _parser() -> Parser:
     out.add_argument("--json", action="store_true", help="print JSON instead of tables")
 
     load = parser.add_argument_group("fleet")
-    load.add_argument("--requests-per-second", type=float, default=100.0, metavar="R", help="default: 100")
+    load.add_argument("--requests-per-second", type=_load, default=100.0, metavar="R", help="default: 100")
     load.add_argument("--prompt-tokens", type=_positive, default=500, metavar="P", help="default: 500")
     load.add_argument("--new-tokens", type=_positive, default=500, metavar="N", help="default: 500")
 
@@ -176,6 +176,15 @@ def _positive(text: str) -> int:
         message = f"not a whole number of at least 1: {text!r}"
         raise ArgumentTypeError(message)
     return int(text)
+
+
+def _load(text: str) -> float:
+    try:
+        Load(requests_per_second=float(text), prompt_tokens=1, new_tokens=1)
+    except ValueError as error:
+        message = f"not a finite number above 0: {text!r}"
+        raise ArgumentTypeError(message) from error
+    return float(text)
 
 
 def _rate(text: str) -> float:

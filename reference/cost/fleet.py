@@ -14,7 +14,7 @@ from reference.cost.latency import Setting, seconds_of
 from reference.cost.memory import longest_context
 from reference.cost.shapes import Part
 from reference.cost.work import Call, Group
-from reference.errors import ParameterError
+from reference.errors import ParameterError, check_whole_number
 
 
 class Decoder(StrEnum):
@@ -67,6 +67,13 @@ class Load:
     """Tokens of a prompt."""
     new_tokens: int
     """Tokens of an answer."""
+
+    def __post_init__(self) -> None:
+        """Refuses what nobody can ask."""
+        if not (math.isfinite(self.requests_per_second) and self.requests_per_second > 0):
+            raise ParameterError(f"requests_per_second={self.requests_per_second} is not a finite number above 0")
+        check_whole_number("prompt_tokens", self.prompt_tokens, minimum=1, clause="SMP-05")
+        check_whole_number("new_tokens", self.new_tokens, minimum=1)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -150,7 +150,7 @@ MACHINES: Final = MappingProxyType(
         "h200": Machine(
             name="NVIDIA H200 SXM",
             bandwidth_bytes_per_second=4.8e12,
-            memory_bytes=141e9,
+            memory_bytes=141 * _GIB,
             peak_flops_per_second=MappingProxyType({"bf16": 989.4e12, "fp32": 66.9e12}),
             power_watts=700.0,
             source=(

@@ -1,15 +1,16 @@
 """Cases 9, 19, 20, 23 and 31: initial states, slots, what a rejection leaves behind, and the memory of a run."""
 
 import math
+from dataclasses import replace
 
 import pytest
 import torch
 
-from reference import ar
 from reference.engine import Arithmetic, Output
-from reference.errors import ParameterError
+from reference.errors import ParameterError, StaleReadError
 from reference.models.protocol import KVShapes
 from reference.provenance import Part
+from reference.schedule import Flush
 from tests.cases.decoders import decode, every_decoder
 from tests.laws import engine
 from tests.models_for_tests import huginn_config, ouro_config, random_huginn, random_ouro
@@ -36,6 +37,18 @@ def test_case_9_with_a_random_initial_state_ar_twice_and_all_three_are_equal() -
         output = decode_job(HUGINN_JOB, decoder).output()
         assert output.counts.flushed > 0
         engine.outputs_are_identical(output, first)
+
+
+@pytest.mark.spec("KV-03")
+@pytest.mark.parametrize("decoder", ["dtv", "wfd"])
+def test_a_flushed_cell_is_stale_at_once_and_not_only_when_its_position_starts_again(decoder: str) -> None:
+    decoding = start(replace(HUGINN_JOB, draft_length=3), decoder)
+    behind: tuple[int, ...] = ()
+    while not behind:  # the first of the flushed positions starts again in the same tick
+        behind = next((event.positions[1:] for event in decoding.step() if isinstance(event, Flush)), ())
+    assert decoding.kv.provenance is not None
+    with pytest.raises(StaleReadError, match=rf"of positions \[{behind[0]}"):
+        decoding.kv.provenance.read(Part.PRELUDE, 0, positions=behind, depths=[0] * len(behind))
 
 
 @pytest.mark.spec("MOD-05")
@@ -174,9 +187,10 @@ def test_case_23_cells_of_another_type_are_allowed_and_make_the_result_approxima
 
 
 @pytest.mark.spec("KV-09", "NOT-04")
-def test_case_23_cells_cannot_hold_whole_numbers() -> None:
-    with pytest.raises(ParameterError, match=r"kv_dtype=torch.int8 is not a floating type \(KV-09\)"):
-        ar.generate(tiny_model("ouro", 0, torch.float64), [1], max_new_tokens=1, kv_dtype=torch.int8)
+@pytest.mark.parametrize("kv_dtype", [torch.int8, "float32"], ids=str)
+def test_case_23_cells_hold_floating_types_of_torch_alone(kv_dtype: object) -> None:
+    with pytest.raises(ParameterError, match=r"kv_dtype=.* is not a floating type of torch \(KV-09\)"):
+        decode("ar", tiny_model("ouro", 0, torch.float64), [1], max_new_tokens=1, kv_dtype=kv_dtype)
 
 
 @pytest.mark.spec("KV-01", "KV-02")

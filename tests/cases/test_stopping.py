@@ -82,7 +82,7 @@ def test_case_14_an_end_token_may_be_none_an_id_or_any_collection_of_ids(
 
 @pytest.mark.spec("SMP-08")
 @every_decoder
-@pytest.mark.parametrize("stop", [8, -1, [2, 8], {9}, torch.tensor([2, -1])], ids=repr)
+@pytest.mark.parametrize("stop", [8, -1, [2, 8], {9}, torch.tensor([2, -1]), 2.5], ids=repr)
 def test_case_14_an_end_token_outside_the_vocabulary_is_a_value_error(decoder: str, stop: object) -> None:
     with pytest.raises(ValueError, match=r"eos_token_id=.*\(SMP-08\)") as caught:
         decode(decoder, lap_model(), [0], max_new_tokens=20, eos_token_id=stop)

@@ -185,13 +185,13 @@ def test_what_is_no_rate_is_refused(rate: float) -> None:
 
 
 def test_a_round_without_a_draft_and_settings_without_rows_cells_or_slots_are_refused() -> None:
-    with pytest.raises(ParameterError, match=r"draft_length=0 is below 1 .DTV-02"):
+    with pytest.raises(ParameterError, match=r"draft_length=0 is below 1 \(DTV-02\)"):
         decoding.dtv(OURO, draft_depth=1, draft_length=0, acceptance_rate=0.5)
     with pytest.raises(ParameterError, match="context=0 is below 1"):
         replace(OURO, context=0)
     with pytest.raises(ParameterError, match="batch=-1 is below 1"):
         replace(OURO, batch=-1)
-    with pytest.raises(ParameterError, match=r"recurrence_slots=0 is below 1 .SHR-01"):
+    with pytest.raises(ParameterError, match=r"recurrence_slots=0 is below 1 \(SHR-01\)"):
         replace(OURO, recurrence_slots=0)
 
 

@@ -118,6 +118,7 @@ def test_a_shipped_model_on_a_measured_machine(wfd: Run, tmp_path: Path) -> None
         (("--draft-depth", "5"), "draft_depth=5 exceeds recurrence_depth=4 (WFD-01)"),
         (("--slots", "5"), "slots=5 exceeds recurrence_depth=4"),
         (("fleet", "--batch", "99"), "a request needs 1000"),
+        (("fleet", "--requests-per-second", "-1"), "not a finite number above 0: '-1'"),
         (("--average-depth", "4.5"), "average_depth=4.5 is not from 1 to recurrence_depth=4"),
         (("measure", "--device", "cuda"), "no CUDA device is available"),
     ],

@@ -218,6 +218,8 @@ def test_a_fleet_is_seconds_multiplied() -> None:
     assert waves.devices < rounds.devices < needed.devices
     eight = fleet(replace(ONE, batch=8), way, load)
     assert eight.devices < needed.devices
+    with pytest.raises(ParameterError, match=r"requests_per_second=0\.0 is not a finite number above 0"):
+        replace(load, requests_per_second=0.0)
     with pytest.raises(ParameterError, match="a request needs 300"):
         fleet(replace(ONE, batch=1000), way, load)
     unmetered = replace(ONE, machine=replace(ONE.machine, power_watts=None))

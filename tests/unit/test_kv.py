@@ -6,7 +6,7 @@ from itertools import product
 
 import pytest
 import torch
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from torch import Tensor
 
@@ -62,7 +62,21 @@ class PlainCells:
         return torch.cat([torch.as_tensor(head) for head in heads])
 
 
+GAP = Layout(
+    kv_heads=1,
+    group=1,
+    head_dim=2,
+    recurrence_depth=4,
+    spacing=1,
+    num_positions=3,
+    seed=0,
+    calls=(Call((0, 2), (3, 2)),),
+)
+"""Slots side by side at positions that are not: no wavefront."""
+
+
 @pytest.mark.spec("KV-03", "MOD-03")
+@example(GAP)
 @given(layout=layouts())
 def test_rows_in_any_arrangement_attend_as_a_plain_dict_of_cells_does(layout: Layout) -> None:
     shapes = KVShapes(

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from reference.errors import ParameterError
-from reference.schedule import Flush
+from reference.schedule import Flush, Purpose
 from reference.wfd import WFD
 from tests.driving import Case, Lap, make_wfd, play
 
@@ -40,6 +40,14 @@ def test_where_d_does_not_divide_t_the_width_alternates() -> None:
         [(2, 4), (3, 2), (4, 0)],
         [(3, 3), (4, 1)],
     ]
+
+
+@pytest.mark.spec("WFD-06")
+def test_at_full_draft_depth_the_one_lane_is_read_out_once_to_verify() -> None:
+    steps = play(make_wfd, replace(CASE, draft_depth=4)).steps
+    assert {len(step.before.lanes) for step in steps} == {1}
+    read_out = [[readout.purpose for readout in step.tick.readouts] for step in steps[:4]]
+    assert read_out == [[], [], [], [Purpose.VERIFY]]
 
 
 @pytest.mark.spec("WFD-05", "WFD-09", "WFD-12")
