@@ -145,18 +145,17 @@ class KVCache:
         return self._wavefront_biases[size][..., self.num_positions - length :]
 
     def begin(self, positions: Sequence[int]) -> None:
-        """Starts a new incarnation at each of `positions`, which are a run.
+        """Starts a new incarnation at each of `positions`, which are a run; nobody may be in flight behind them.
 
-        What an earlier incarnation left in the recurrent block's cells is zeroed although nobody may read it before it
-        is written: a batched wavefront takes a rectangle of cells, adds minus infinity to the scores of the forbidden
-        ones and multiplies their values by a weight of exactly 0. A leftover NaN would survive both.
+        What earlier incarnations left there and behind in the recurrent block's cells is zeroed although nobody may
+        read it before it is written: a batched wavefront takes a rectangle of cells, adds minus infinity to the scores
+        of the forbidden ones and multiplies their values by a weight of exactly 0. A leftover NaN would survive both.
         """
-        start, end = positions[0], positions[-1] + 1
-        if start < self._num_used:
-            used = slice(start, min(end, self._num_used))
-            self._keys[Part.RECURRENT][..., used].zero_()
-            self._values[Part.RECURRENT][:, :, :, used].zero_()
-        self._num_used = max(self._num_used, end)
+        start = positions[0]
+        if start < self._num_used:  # once for all that a flush left, not again for each lane that starts over it
+            for cells, axis in ((self._keys[Part.RECURRENT], 4), (self._values[Part.RECURRENT], 3)):
+                cells.narrow(axis, start, self._num_used - start).zero_()
+        self._num_used = positions[-1] + 1
         if self.provenance is not None:
             self.provenance.begin(positions)
 
@@ -249,8 +248,8 @@ class _OneSlotRows(_KnownRows):
     @cached_property
     def _seen(self) -> tuple[tuple[Tensor, Tensor], ...]:
         """The slot up to the last row's position, keys and values of each layer."""
-        keys = self._keys[:, self._slot, :, :, : self._length]
-        values = self._values[:, self._slot, :, : self._length]
+        keys = self._keys.select(1, self._slot).narrow(3, 0, self._length)
+        values = self._values.select(1, self._slot).narrow(2, 0, self._length)
         return tuple(zip(keys.unbind(), values.unbind(), strict=True))
 
     def attend(self, layer: int, query: Queries, key: KeysOrValues, value: KeysOrValues, *, scale: float) -> Attended:
@@ -279,43 +278,32 @@ class _WavefrontRows(_KnownRows):
         self, cache: KVCache, part: Part, positions: Sequence[int], depths: Sequence[int], first_slot: int
     ) -> None:
         super().__init__(cache, part, positions, depths)
-        self._first_slot = first_slot
-        self._span = slice(positions[0], positions[-1] + 1)
-        self._bias = cache.wavefront_bias(len(positions), positions[-1] + 1)
+        first, rows, length = positions[0], len(positions), positions[-1] + 1
+        self._span = slice(first, length)
+        self._bias = cache.wavefront_bias(rows, length)
         keys, values = self._keys, self._values
-        self._own_cells = tuple(
-            zip(self._diagonal(keys, 4).unbind(), self._diagonal(values, 3).unbind(), strict=True),
+        layers, _, heads, size, _ = keys.shape
+        layer, slot, head, element, position = keys.stride()
+        start, own = first_slot * slot, first_slot * slot + first * position
+        # What is seen: the slots up to the last row's position, slots and heads joined. What is the rows' own: row k's
+        # is (slot k, position k) of a square of slots and positions. Each view is told where the next layer, head,
+        # element and cell begin; values lie the other way round than keys.
+        past_keys = keys.as_strided((layers, rows * heads, size, length), (layer, head, element, position), start)
+        own_keys = keys.as_strided((layers, heads, size, rows), (layer, head, element, slot + position), own)
+        layer, slot, head, position, element = values.stride()
+        start, own = first_slot * slot, first_slot * slot + first * position
+        past_values = values.as_strided((layers, rows * heads, length, size), (layer, head, position, element), start)
+        own_values = values.as_strided((layers, heads, size, rows), (layer, head, element, slot + position), own)
+        self._views = tuple(
+            zip(own_keys.unbind(), own_values.unbind(), past_keys.unbind(), past_values.unbind(), strict=True)
         )
-        self._seen = tuple(zip(self._past(keys, 4).unbind(), self._past(values, 3).unbind(), strict=True))
-
-    def _diagonal(self, cells: Tensor, axis: int) -> Float[Tensor, "layers kv_heads head_dim rows"]:
-        """Views the rows' own cells: row k's is (slot k, position k) of a square of slots and positions.
-
-        Args:
-            cells: Keys or values of all slots.
-            axis: Which axis counts positions; the other of the last two counts elements of a head.
-        """
-        layers, _, heads, *_ = cells.shape
-        stride = cells.stride()
-        size, step = (cells.shape[7 - axis], stride[7 - axis])
-        offset = self._first_slot * stride[1] + self._where[0] * stride[axis]
-        shape = (layers, heads, size, len(self._where))
-        return cells.as_strided(shape, (stride[0], stride[2], step, stride[1] + stride[axis]), offset)
-
-    def _past(self, cells: Tensor, axis: int) -> Float[Tensor, "layers groups first second"]:
-        """Views the slots up to the last row's position, slots and heads joined; arguments as of `_diagonal`."""
-        stride, shape = cells.stride(), list(cells.shape)
-        shape[axis] = self._where[-1] + 1
-        joined = (shape[0], len(self._where) * shape[2], *shape[3:])
-        return cells.as_strided(joined, (stride[0], *stride[2:]), self._first_slot * stride[1])
 
     def attend(self, layer: int, query: Queries, key: KeysOrValues, value: KeysOrValues, *, scale: float) -> Attended:
         """Writes every row's cell, then attends each row to its own slot at positions up to its own."""
-        own_key, own_value = self._own_cells[layer]
+        own_key, own_value, keys, values = self._views[layer]
         own_key.copy_(key.permute(1, 2, 0))
         own_value.copy_(value.permute(1, 2, 0))
         self._check(layer)
-        keys, values = self._seen[layer]
         num_rows, kv_heads, head_dim = key.shape
         grouped = query.reshape(num_rows * kv_heads, -1, head_dim)
         # No mask but a bias: what it forbids was zeroed when its position began, so there is no NaN to survive it.
