@@ -23,6 +23,7 @@ from reference.schedule import (
     Tick,
     begin,
     check_draft_depth,
+    default_draft_depth,
     inject_draft,
     interpret,
     verify_oldest,
@@ -170,3 +171,8 @@ def test_a_draft_depth_outside_1_to_t_is_refused(draft_depth: int, recurrence_de
 def test_every_draft_depth_from_1_to_t_is_allowed() -> None:
     for draft_depth in range(1, 5):
         check_draft_depth(draft_depth, 4, clause="WFD-01")
+
+
+@pytest.mark.parametrize("recurrence_depth,draft_depth", [(1, 1), (4, 1), (8, 1), (15, 1), (16, 2), (32, 4)])
+def test_by_default_an_eighth_of_the_depth_drafts_and_at_least_1(recurrence_depth: int, draft_depth: int) -> None:
+    assert default_draft_depth(recurrence_depth) == draft_depth
