@@ -252,9 +252,17 @@ class _OneSlotRows(_KnownRows):
     def __init__(self, cache: KVCache, part: Part, positions: Sequence[int], depths: Sequence[int], slot: int) -> None:
         super().__init__(cache, part, positions, depths)
         self._layers = cache._slots[part][slot]  # noqa: SLF001
-        self._mask = cache.mask(positions) if len(positions) > 1 else None
-        self._cells = self._span or self.positions  # a slice where it can be, since that is cheaper to write
+        self._mask_of = cache.mask
         self._length = positions[-1] + 1
+
+    @cached_property
+    def _cells(self) -> slice | Positions:
+        """The rows' own cells; a slice where it can be, since that is cheaper to write."""
+        return self._span or self.positions
+
+    @cached_property
+    def _mask(self) -> Bool[Tensor, "1 rows 1 cells"] | None:
+        return self._mask_of(self._where) if len(self._where) > 1 else None
 
     def attend(self, layer: int, query: Queries, key: KeysOrValues, value: KeysOrValues, *, scale: float) -> Attended:
         """Writes every row's cell, then attends each row to the slot at positions up to its own."""
