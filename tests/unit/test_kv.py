@@ -302,3 +302,17 @@ def test_without_provenance_nothing_is_recorded() -> None:
     assert cache.provenance is None
     write(cache, 1, 2, 1.0)
     write(cache, 1, 2, 1.0)
+
+
+@pytest.mark.spec("SHR-05")
+def test_where_layers_share_slots_each_step_gives_the_cells_of_its_own_slot() -> None:
+    cache = KVCache(
+        SHAPES, recurrence_depth=2, num_positions=1, dtype=torch.float64, device=CPU, sharing=SlotMap(2, (0, 1, 0, 2))
+    )
+    for number, (recurrence, layer) in enumerate(product(range(2), range(2)), start=1):
+        cell = torch.full((1, 2, 3), float(number), dtype=torch.float64)
+        cache.rows(Part.RECURRENT, [0], [recurrence]).attend(layer, cell, cell, -cell, scale=1.0)
+    for recurrence, numbers in enumerate(([3.0, 2.0], [3.0, 4.0])):  # the third step overwrote what the first wrote
+        keys, values = cache.cells(Part.RECURRENT, slice(0, 1), recurrence=recurrence)
+        assert keys.amax((1, 2, 3)).tolist() == keys.amin((1, 2, 3)).tolist() == numbers
+        assert values.amax((1, 2, 3)).tolist() == values.amin((1, 2, 3)).tolist() == [-number for number in numbers]
