@@ -30,5 +30,5 @@ KeysOrValues: TypeAlias = Float[Tensor, "rows kv_heads head_dim"]
 Attended: TypeAlias = Float[Tensor, "rows width"]
 """Attention output per row, heads concatenated: `width = heads * head_dim`."""
 
-Mask: TypeAlias = Bool[Tensor, "queries cells"]
-"""True where a query must not look."""
+Mask: TypeAlias = Bool[Tensor, "1 rows 1 cells"]
+"""True where a row must not look, alike for all heads."""

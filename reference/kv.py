@@ -19,7 +19,7 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
-from reference.axes import Attended, KeysOrValues, Positions, Queries
+from reference.axes import Attended, KeysOrValues, Mask, Positions, Queries
 from reference.dtypes import converted, wide_dtype
 from reference.models.protocol import KVShapes
 from reference.provenance import Part, Provenance
@@ -73,7 +73,7 @@ class KVCache:
         self.dtype = dtype
         self._positions = torch.arange(num_positions, device=device)
         self._wavefront_biases: dict[int, Tensor] = {}
-        self._masks: dict[tuple[int, ...], Tensor] = {}
+        self._masks: dict[tuple[int, ...], Mask] = {}
         self._num_used = 0  # cells from this position on are as allocated, zero
         self._keys: dict[Part, Tensor] = {}
         self._values: dict[Part, Tensor] = {}
@@ -149,20 +149,19 @@ class KVCache:
         """
         if size not in self._wavefront_biases:
             bias = torch.zeros(size, self.num_positions, dtype=self.dtype, device=self._positions.device)
-            bias[:, -size:].masked_fill_(torch.ones_like(bias[:, -size:], dtype=torch.bool).triu(1), -torch.inf)
+            bias[:, -size:].masked_fill_(self.mask(range(size))[0, :, 0], -torch.inf)
             self._wavefront_biases[size] = bias.repeat_interleave(self.shapes.kv_heads, 0).unsqueeze(1)
         return self._wavefront_biases[size][..., self.num_positions - length :]
 
-    def mask(self, positions: Sequence[int]) -> Bool[Tensor, "1 rows 1 cells"]:
+    def mask(self, positions: Sequence[int]) -> Mask:
         """Marks, for each row, the cells behind its own position. Cells before the first row's are free to all rows."""
         offsets = tuple(position - positions[0] for position in positions)
         mask = self._masks.get(offsets)
         if mask is None:
             cells = torch.arange(offsets[-1] + 1, device=self._positions.device)
             mask = (cells > torch.tensor(offsets, device=cells.device).unsqueeze(-1))[None, :, None]
-            if (
-                len(offsets) <= self.recurrence_depth
-            ):  # a wave's come again and again; a prompt's would be large to keep
+            # Those of a wave come again and again; that of a prompt would be large to keep.
+            if len(offsets) <= self.recurrence_depth:
                 self._masks[offsets] = mask
         return mask
 
@@ -261,7 +260,7 @@ class _OneSlotRows(_KnownRows):
         return self._span or self.positions
 
     @cached_property
-    def _mask(self) -> Bool[Tensor, "1 rows 1 cells"] | None:
+    def _mask(self) -> Mask | None:
         return self._mask_of(self._where) if len(self._where) > 1 else None
 
     def attend(self, layer: int, query: Queries, key: KeysOrValues, value: KeysOrValues, *, scale: float) -> Attended:

@@ -115,9 +115,8 @@ def looks_one_cell_ahead(patch: pytest.MonkeyPatch) -> None:
     """A row may see the cell behind its own position."""
 
     def wrong(_: KVCache, positions: Sequence[int]) -> Tensor:
-        return (torch.arange(positions[0], positions[-1] + 1) > torch.tensor(positions).unsqueeze(-1) + 1)[
-            None, :, None
-        ]
+        own = torch.tensor(positions).unsqueeze(-1)
+        return (torch.arange(positions[0], positions[-1] + 1) > own + 1)[None, :, None]
 
     patch.setattr(KVCache, "mask", wrong)
 
