@@ -20,7 +20,7 @@ from reference.bench.calibrate import Calibration, read
 from reference.cost import analysis, decoding, paper, plots
 from reference.cost.closed_forms import expected_ticks_per_token, expected_ticks_with_exits
 from reference.cost.latency import FUSED, RESEARCH, Setting, Software
-from reference.cost.memory import kv_bytes_per_position, longest_context
+from reference.cost.memory import kv_bytes_per_position
 from reference.cost.shapes import Part
 from reference.cost.work import Call, Group, work_of
 from reference.schedule import Start
@@ -137,7 +137,7 @@ def example() -> Mapping[str, str]:
         "fused_context": _crossing(fused_context),
         "fused_long": f"{at_length:.2f}",
         "fused_batch": _crossing(fused_batch),
-        "fused_fits": str(longest_context(shape, one.precision, memory_bytes=one.machine.memory_bytes) // one.context),
+        "fused_fits": str(one.longest_context // one.context),
         "early": _table(
             ("mean depth D", *(f"{depth:g}" for depth in early)),
             (

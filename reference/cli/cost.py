@@ -57,8 +57,7 @@ def _predict(console: Console, given: CostArguments) -> None:
             for name, cost in costs.items()
         }
         speedups = {
-            name: [{"value": value, "dtv": dtv, "wfd": wfd} for value, (dtv, wfd) in of.items()]
-            for name, of in swept.items()
+            name: [{"value": value, **point._asdict()} for value, point in of.items()] for name, of in swept.items()
         }
         _print_json({"setting": tables.words(setting, ways[-1]), "decoders": records, "speedups": speedups})
     else:
@@ -85,7 +84,7 @@ def _draw(folder: Path, bars: Mapping[str, Seconds], swept: Mapping[str, Swept],
     plots.save(plots.breakdown(bars, title="Where the time of a token goes"), folder / "breakdown.svg")
     for name, of in swept.items():
         figure = plots.lines(
-            {title: {line: [speedups[index] for speedups in of.values()] for index, line in enumerate(("DtV", "WFD"))}},
+            {title: {"DtV": [point.dtv for point in of.values()], "WFD": [point.wfd for point in of.values()]}},
             list(of),
             across=name,
             up="speedup over AR",

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from reference.cli.cost_arguments import CostArguments
 from reference.cost import paper
@@ -15,8 +15,20 @@ from reference.cost.work import precision_of
 from reference.errors import ParameterError
 from reference.schedule import check_draft_depth, default_draft_depth
 
-Swept: TypeAlias = dict[float, tuple[float, float]]
-"""Speedups of DtV and WFD over AR, by the value that was varied."""
+
+class Point(NamedTuple):
+    """What a sweep finds at one value."""
+
+    dtv: float
+    """Speedup of DtV over AR."""
+    wfd: float
+    """Speedup of WFD over AR."""
+    fits: bool
+    """Whether the device's memory holds weights and cells; if not, the speedups are of arithmetic alone."""
+
+
+Swept: TypeAlias = dict[float, Point]
+"""What a sweep finds, by the value that was varied."""
 
 
 def setting_of(given: CostArguments) -> Setting:
@@ -105,5 +117,5 @@ def sweep(name: str, given: CostArguments) -> Swept:
         varied = changes[name](value)
         setting = setting_of(varied)
         plain, rounds, waves = (way.cost(setting).seconds.total for way in ways_of(varied, setting.shape))
-        swept[float(value)] = (plain / rounds, plain / waves)
+        swept[float(value)] = Point(plain / rounds, plain / waves, setting.context <= setting.longest_context)
     return swept

@@ -13,7 +13,6 @@ from reference.cost import analysis, paper
 from reference.cost.decoding import TokenCost
 from reference.cost.fleet import Decoder, Decoding, Fleet
 from reference.cost.latency import Setting
-from reference.cost.memory import longest_context
 
 if TYPE_CHECKING:
     from reference.bench.calibrate import Calibration
@@ -56,18 +55,12 @@ def remarks(setting: Setting, way: Decoding) -> list[str]:
     """Says what the table cannot show."""
     rate = analysis.break_even_rate(setting, draft_depth=way.draft_depth)
     best = analysis.best_draft_length(setting, draft_depth=way.draft_depth, acceptance_rate=way.acceptance_rate)
-    longest = longest_context(
-        setting.shape,
-        setting.precision,
-        memory_bytes=setting.machine.memory_bytes,
-        batch=setting.batch,
-        recurrence_slots=setting.recurrence_slots,
-    )
     gain = (
         "WFD is no faster than AR at any acceptance rate"
         if rate is None
         else f"WFD is faster than AR above alpha = {rate:.2f}"
     )
+    longest = setting.longest_context
     room = f"{longest:,} positions fit into memory" if longest else "this does not fit into memory"
     return [
         f"{gain} (one sequence). DtV's best gamma here is {best}; {room}.",
@@ -77,10 +70,11 @@ def remarks(setting: Setting, way: Decoding) -> list[str]:
 
 
 def swept(name: str, of: Swept) -> Table:
-    """Lists speedups by what was varied."""
-    table = _empty_table(name, "DtV", "WFD")
-    for value, speedups in of.items():
-        table.add_row(f"{value:g}", *(f"{speedup:.2f}" for speedup in speedups))
+    """Lists speedups by what was varied, and says where they are of a setting that the device cannot hold."""
+    table = _empty_table(name, "DtV", "WFD", "")
+    for value, point in of.items():
+        remark = "" if point.fits else "does not fit into memory"
+        table.add_row(f"{value:g}", f"{point.dtv:.2f}", f"{point.wfd:.2f}", Text(remark, style="red"))
     return table
 
 

@@ -11,7 +11,6 @@ from enum import StrEnum
 from reference.cost import decoding
 from reference.cost.decoding import TokenCost
 from reference.cost.latency import Setting, seconds_of
-from reference.cost.memory import longest_context
 from reference.cost.shapes import Part
 from reference.cost.work import Call, Group
 from reference.errors import ParameterError, check_whole_number
@@ -104,13 +103,7 @@ def fleet(setting: Setting, how: Decoding, load: Load) -> Fleet:
         ParameterError: If a batch of such requests does not fit into the device's memory.
     """
     longest = load.prompt_tokens + load.new_tokens
-    room = longest_context(
-        setting.shape,
-        setting.precision,
-        memory_bytes=setting.machine.memory_bytes,
-        batch=setting.batch,
-        recurrence_slots=setting.recurrence_slots,
-    )
+    room = setting.longest_context
     if room < longest:
         raise ParameterError(
             f"batch={setting.batch}: {setting.machine.name} holds {room} positions each, a request needs {longest}"

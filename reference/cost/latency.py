@@ -18,6 +18,7 @@ from typing import Final
 
 from reference.cost.closed_forms import mixed_depths
 from reference.cost.machines import FewRows, Machine, seconds_per_byte
+from reference.cost.memory import longest_context
 from reference.cost.shapes import LoopedShape, Part
 from reference.cost.work import Call, Group, Precision, work_of
 from reference.errors import ParameterError, check_whole_number
@@ -194,6 +195,17 @@ class Setting:
         cells = self.software.cells(float(self.context))
         named = tuple(Group(rows, cells, count=count) for count, rows in groups)
         return seconds_of(Call(part, named, batch=float(self.batch)), self)
+
+    @property
+    def longest_context(self) -> int:
+        """The most positions of each sequence that fit into the device's memory; see `memory.longest_context`."""
+        return longest_context(
+            self.shape,
+            self.precision,
+            memory_bytes=self.machine.memory_bytes,
+            batch=self.batch,
+            recurrence_slots=self.recurrence_slots,
+        )
 
 
 def seconds_of(call: Call, setting: Setting) -> Seconds:

@@ -59,6 +59,16 @@ def test_json_holds_sweeps_as_well(wfd: Run) -> None:
     assert said["decoders"]["ar"]["ticks"] == 2.5
 
 
+def test_a_sweep_marks_what_does_not_fit_into_memory(wfd: Run) -> None:
+    _, out, _ = wfd("cost", "--sweep", "batch", "--json")
+    fits = {row["value"]: row["fits"] for row in json.loads(out)["speedups"]["batch"]}
+    assert fits == {batch: setting(batch=int(batch)).longest_context >= 500 for batch in fits}
+    assert set(fits.values()) == {True, False}
+    _, out, _ = wfd("cost", "--sweep", "batch")
+    marked = [float(line.split()[0]) for line in out.splitlines() if line.endswith("does not fit into memory")]
+    assert marked == [batch for batch, has_room in fits.items() if not has_room]
+
+
 def test_without_matplotlib_plots_are_refused_with_the_remedy(
     wfd: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -110,13 +110,7 @@ def expected(question: Question, *, with_crossings: bool) -> dict[str, Any]:
     plain = costs["ar"].seconds.total
     price = decoding.wave(setting, draft_depth=depth)
     slots = setting.recurrence_slots
-    longest = memory.longest_context(
-        setting.shape,
-        setting.precision,
-        memory_bytes=setting.machine.memory_bytes,
-        batch=setting.batch,
-        recurrence_slots=slots,
-    )
+    longest = setting.longest_context
     cells = memory.kv_bytes(setting.shape, setting.precision, num_positions=setting.context, recurrence_slots=slots)
     numbers: dict[str, Any] = {
         "running": price.running.seconds.total,
