@@ -36,7 +36,7 @@ HUGINN_FIRST_CORE: Final = 2
 _SORTING: Final = (1.0, 1.0, 6.0, 5.0, 3.0, 1.0)
 """Flavour weights with more of what is learned last: sorting the entries of a list, chains of hops."""
 
-_HOPPING: Final = (1.5, 1.0, 6.5, 6.0, 3.0, 1.0)
+_HOPPING: Final = (1.5, 1.0, 6.5, 7.0, 3.0, 1.0)
 """The same with more chains, which tiny-huginn is slower to learn."""
 
 _TRANSLATING: Final = (2.0, 5.0, 3.0, 3.0, 3.0, 2.0)
@@ -76,9 +76,9 @@ the scale of their first weights too.
 
 HUGINN_RECIPE: Final = Recipe(
     stages=(
-        Stage(1800, 10, 112, recurrences=(1,), weights=_HOPPING),
-        Stage(1000, 8, 112, recurrences=(2, 3), weights=_HOPPING),
-        Stage(330, 4, 224, recurrences=(2, 3, 4, 6, 8, 16), weights=_HOPPING),
+        Stage(2000, 10, 112, recurrences=(1,), weights=_HOPPING),
+        Stage(1100, 8, 112, recurrences=(2, 3), weights=_HOPPING),
+        Stage(380, 4, 224, recurrences=(2, 3, 4, 6, 8, 16), weights=_HOPPING),
     ),
     learning_rate=1.5e-3,
     table_learning_rate=1e-3,
