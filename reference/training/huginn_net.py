@@ -1,7 +1,8 @@
 """Computes the Huginn architecture for training and evaluation: prelude, recurrent core, coda."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, TypeAlias
 
 import torch
 import torch.nn.functional as F  # noqa: N812 - the customary name
@@ -134,27 +135,35 @@ def _rotate(x: Tensor, table: Tensor) -> Tensor:
     return turned.flatten(-2).to(x.dtype)
 
 
-def _block(
-    parameters: Parameters,
-    shape: HuginnShape,
-    x: Tensor,
-    table: Tensor,
-    *,
-    block: str,
-    memory: Memory | None,
-    slot: int,
+RunBlock: TypeAlias = Callable[[Parameters, HuginnShape, Tensor, Tensor, Memory | None, int], Tensor]
+"""Runs one block, as `huginn_block` does; training puts a compiled one in its place."""
+
+
+def huginn_block(
+    weights: Parameters, shape: HuginnShape, x: Tensor, table: Tensor, memory: Memory | None, slot: int
 ) -> Tensor:
-    """Runs one block: attention and MLP, normed before each and after each sum."""
-    prefix = f"transformer.{block}."
+    """Runs one block: attention and MLP, normed before each and after each sum.
+
+    Args:
+        weights: The block's own tensors, under their names within the block.
+        shape: Sizes.
+        x: [batch, seq, hidden].
+        table: Cosines and sines of the running positions.
+        memory: Earlier keys and values; None when the call holds the whole sequence.
+        slot: Where in the memory this block and recurrence keep theirs.
+
+    Returns:
+        A tensor like `x`.
+    """
 
     def linear(value: Tensor, name: str) -> Tensor:
-        return F.linear(value, parameters[f"{prefix}{name}.weight"])
+        return F.linear(value, weights[f"{name}.weight"])
 
     def norm(value: Tensor, number: int) -> Tensor:
-        return rms_norm(value, parameters[f"{prefix}norm_{number}.weight"], shape.eps)
+        return rms_norm(value, weights[f"norm_{number}.weight"], shape.eps)
 
     queries, keys, values = torch.unflatten(linear(norm(x, 1), "attn.Wqkv"), -1, (3, shape.num_heads, -1)).unbind(2)
-    query_bias, key_bias = parameters[f"{prefix}attn.qk_bias"].to(queries.dtype).unbind(0)
+    query_bias, key_bias = weights["attn.qk_bias"].to(queries.dtype).unbind(0)
     queries = _rotate(queries + query_bias, table).transpose(1, 2)
     keys = _rotate(keys + key_bias, table).transpose(1, 2)
     mixed = attend(queries, keys, values.transpose(1, 2), memory=memory, slot=slot)
@@ -163,13 +172,25 @@ def _block(
     return norm(linear(F.silu(gate) * value, "mlp.proj") + x, 4)
 
 
+def _weights_of(parameters: Parameters, block: str) -> dict[str, Tensor]:
+    """Gives the tensors of one block, under their names within it."""
+    prefix = f"transformer.{block}."
+    return {name.removeprefix(prefix): tensor for name, tensor in parameters.items() if name.startswith(prefix)}
+
+
 def _table(parameters: Parameters, length: int, memory: Memory | None) -> Tensor:
     """Gives the rotary table of the running positions."""
     table = parameters[FREQUENCIES]
     return table[:, :length] if memory is None else table[0][memory.positions]
 
 
-def huginn_prelude(parameters: Parameters, shape: HuginnShape, ids: Tensor, memory: Memory | None = None) -> Tensor:
+def huginn_prelude(
+    parameters: Parameters,
+    shape: HuginnShape,
+    ids: Tensor,
+    memory: Memory | None = None,
+    run_block: RunBlock = huginn_block,
+) -> Tensor:
     """Embeds tokens and runs the prelude.
 
     Args:
@@ -177,6 +198,7 @@ def huginn_prelude(parameters: Parameters, shape: HuginnShape, ids: Tensor, memo
         shape: Sizes.
         ids: Tokens, [batch, seq].
         memory: Earlier keys and values; None when `ids` starts at position 0.
+        run_block: Runs each block.
 
     Returns:
         The injected input of every recurrence, [batch, seq, hidden].
@@ -184,7 +206,7 @@ def huginn_prelude(parameters: Parameters, shape: HuginnShape, ids: Tensor, memo
     table = _table(parameters, ids.shape[1], memory)
     x: Tensor = F.embedding(ids, parameters[EMBEDDING]) * shape.hidden_size**0.5
     for index in range(shape.num_prelude):
-        x = _block(parameters, shape, x, table, block=f"prelude.{index}", memory=memory, slot=index)
+        x = run_block(_weights_of(parameters, f"prelude.{index}"), shape, x, table, memory, index)
     return x
 
 
@@ -196,6 +218,7 @@ def huginn_recur(
     *,
     recurrence: int = 0,
     memory: Memory | None = None,
+    run_block: RunBlock = huginn_block,
 ) -> Tensor:
     """Runs one recurrence.
 
@@ -206,6 +229,7 @@ def huginn_recur(
         injected: What `huginn_prelude` gave, of the same shape.
         recurrence: Index of this recurrence; it names the slots of the memory.
         memory: Earlier keys and values; None when the call holds the whole sequence.
+        run_block: Runs each block.
 
     Returns:
         The next state.
@@ -214,11 +238,17 @@ def huginn_recur(
     x = F.linear(torch.cat((state, injected), dim=-1), parameters[ADAPTER])
     for index in range(shape.num_core):
         slot = shape.num_prelude + shape.num_core * recurrence + index
-        x = _block(parameters, shape, x, table, block=f"core_block.{index}", memory=memory, slot=slot)
+        x = run_block(_weights_of(parameters, f"core_block.{index}"), shape, x, table, memory, slot)
     return x
 
 
-def huginn_readout(parameters: Parameters, shape: HuginnShape, state: Tensor, memory: Memory | None = None) -> Tensor:
+def huginn_readout(
+    parameters: Parameters,
+    shape: HuginnShape,
+    state: Tensor,
+    memory: Memory | None = None,
+    run_block: RunBlock = huginn_block,
+) -> Tensor:
     """Reads a state out: final norm, coda, the same norm again, head.
 
     Args:
@@ -226,6 +256,7 @@ def huginn_readout(parameters: Parameters, shape: HuginnShape, state: Tensor, me
         shape: Sizes.
         state: [batch, seq, hidden], after any number of recurrences.
         memory: Earlier keys and values; the coda overwrites its own at the running positions.
+        run_block: Runs each block.
 
     Returns:
         Logits, [batch, seq, vocab].
@@ -233,7 +264,7 @@ def huginn_readout(parameters: Parameters, shape: HuginnShape, state: Tensor, me
     table = _table(parameters, state.shape[1], memory)
     x = rms_norm(state, parameters[FINAL_NORM], shape.eps)
     for index in range(shape.num_coda):
-        x = _block(parameters, shape, x, table, block=f"coda.{index}", memory=memory, slot=-1 - index)
+        x = run_block(_weights_of(parameters, f"coda.{index}"), shape, x, table, memory, -1 - index)
     return F.linear(rms_norm(x, parameters[FINAL_NORM], shape.eps), parameters[HEAD])
 
 

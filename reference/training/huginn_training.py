@@ -13,6 +13,7 @@ from reference.training.huginn_net import (
     FREQUENCIES,
     HEAD,
     HuginnShape,
+    huginn_block,
     huginn_parameters,
     huginn_prelude,
     huginn_readout,
@@ -20,6 +21,7 @@ from reference.training.huginn_net import (
     initial_state,
 )
 from reference.training.losses import weighted_cross_entropy
+from reference.training.nets import Parameters
 from reference.training.optimisation import Compiled
 
 HEAD_SHARE: Final = 0.2
@@ -59,35 +61,29 @@ class HuginnTrainee:
         tables: Names of embedding and head.
     """
 
-    def __init__(self, shape: HuginnShape, seed: int) -> None:
-        """Draws fresh parameters.
+    def __init__(self, shape: HuginnShape, seed: int, parameters: Parameters | None = None) -> None:
+        """Draws fresh parameters, or goes on with those that there are.
 
         Args:
             shape: Sizes.
             seed: Of the parameters and of the initial states.
+            parameters: Tensors under their official names, trained in place; None draws fresh ones.
         """
         self._generator = torch.Generator().manual_seed(seed)
         self._shape = shape
-        self.parameters: dict[str, Tensor] = _unstacked(huginn_parameters(shape, self._generator))
+        start = huginn_parameters(shape, self._generator) if parameters is None else parameters
+        self.parameters: dict[str, Tensor] = _unstacked(start)
         self.tables: frozenset[str] = frozenset({EMBEDDING, HEAD})
         for name, tensor in self.parameters.items():
             tensor.requires_grad_(name != FREQUENCIES)
 
-        def prelude(parameters: dict[str, Tensor], ids: Tensor) -> Tensor:
-            return huginn_prelude(parameters, shape, ids)
-
-        def recur(parameters: dict[str, Tensor], state: Tensor, injected: Tensor) -> Tensor:
-            return huginn_recur(parameters, shape, state, injected)
-
-        def readout_loss(parameters: dict[str, Tensor], state: Tensor, targets: Tensor, weights: Tensor) -> Tensor:
-            return weighted_cross_entropy(huginn_readout(parameters, shape, state), targets, weights)
-
-        self._prelude, self._recur, self._readout_loss = Compiled(prelude), Compiled(recur), Compiled(readout_loss)
+        # Block by block: all blocks share what is compiled for one, where a whole core would take minutes.
+        self._block, self._cross_entropy = Compiled(huginn_block), Compiled(weighted_cross_entropy)
 
     @property
     def is_compiled(self) -> bool:
         """Whether the model runs compiled."""
-        return all(part.is_compiled for part in (self._prelude, self._recur, self._readout_loss))
+        return self._block.is_compiled and self._cross_entropy.is_compiled
 
     def tensors(self) -> dict[str, Tensor]:
         """Gives every tensor under its official name."""
@@ -110,18 +106,19 @@ class HuginnTrainee:
             A scalar; its gradient reaches the last `backprop_depth` recurrences and the prelude.
         """
         seen = min(num_recurrences, self._shape.backprop_depth)
-        parameters = self.tensors()
+        parameters, shape, block = self.tensors(), self._shape, self._block
         # Without a cache: autocast would reuse what it cast under `no_grad`, and the gradient would be lost.
         with torch.autocast("cpu", torch.bfloat16, cache_enabled=False):
-            injected = self._prelude(parameters, batch.inputs)
+            injected = huginn_prelude(parameters, shape, batch.inputs, run_block=block)
             state = torch.zeros_like(injected)
             if num_recurrences > 1:
                 rows, seq = batch.inputs.shape
-                state = initial_state(self._shape, (rows, seq), self._generator).to(injected.dtype)
+                state = initial_state(shape, (rows, seq), self._generator).to(injected.dtype)
             with torch.no_grad():
                 for _ in range(num_recurrences - seen):
-                    state = self._recur(parameters, state, injected.detach())
+                    state = huginn_recur(parameters, shape, state, injected.detach(), run_block=block)
             for _ in range(seen):
-                state = self._recur(parameters, state, injected)
+                state = huginn_recur(parameters, shape, state, injected, run_block=block)
             head = HEAD_SHARE * parameters[HEAD] + (1 - HEAD_SHARE) * parameters[HEAD].detach()
-            return self._readout_loss(parameters | {HEAD: head}, state, batch.targets, batch.weights)
+            logits = huginn_readout(parameters | {HEAD: head}, shape, state, run_block=block)
+            return self._cross_entropy(logits, batch.targets, batch.weights)

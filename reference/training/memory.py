@@ -6,10 +6,7 @@ import torch
 from torch import Tensor
 
 MOST_POSITIONS: Final = 496
-"""Longest sequence a memory can hold, and the context length of both shipped models.
-
-The official Huginn format stores a rotary table of this length; 512 would take tiny-huginn above 5,000,000 bytes.
-"""
+"""Longest sequence a memory can hold, and the context length of both shipped models."""
 
 
 class Memory:

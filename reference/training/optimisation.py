@@ -19,9 +19,6 @@ from reference.training.data import EVEN_WEIGHTS
 WARM_UP_STEPS: Final = 80
 """Steps over which the learning rate rises."""
 
-DECAY_SHARE: Final = 0.6
-"""Last share of all steps, over which the learning rate falls to zero."""
-
 _REPORT_EVERY: Final = 200
 
 
@@ -62,6 +59,8 @@ class Recipe:
     """Highest learning rate of AdamW for embedding and head; a step moves each of their numbers by about as much."""
     seed: int
     """Of parameters, data and everything else that is drawn."""
+    decay_share: float = 0.6
+    """Last share of all steps, over which the learning rate falls to zero; 0 where another recipe goes on."""
 
     @property
     def steps(self) -> int:
@@ -108,17 +107,20 @@ class Trainee(Protocol):
         """Gives the loss to go down, a scalar."""
 
 
-def rate_at(step: int, steps: int) -> float:
+def rate_at(step: int, steps: int, decay_share: float) -> float:
     """Gives the share of the highest learning rate at a step.
 
     Args:
         step: 0-based.
         steps: Steps in all.
+        decay_share: Last share of them, over which it falls.
 
     Returns:
         More than 0, at most 1: a linear rise, a plateau, a linear fall.
     """
-    return min(1.0, (step + 1) / WARM_UP_STEPS, (1.0 - step / steps) / DECAY_SHARE)
+    left = 1.0 - step / steps
+    falling = left / decay_share if left < decay_share else 1.0
+    return min(1.0, (step + 1) / WARM_UP_STEPS, falling)
 
 
 class Compiled:
@@ -185,7 +187,7 @@ def optimise(trainee: Trainee, work: Iterator[Step], recipe: Recipe, label: str)
     for step in range(recipe.steps):
         for optimiser, highest in zip(optimisers, rates, strict=True):
             for group in optimiser.param_groups:
-                group["lr"] = highest * rate_at(step, recipe.steps)
+                group["lr"] = highest * rate_at(step, recipe.steps, recipe.decay_share)
         loss = trainee.loss(*next(work))
         torch.autograd.backward(loss)
         for optimiser in optimisers:

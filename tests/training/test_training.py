@@ -1,7 +1,7 @@
 """Holds the training run: it repeats itself, lowers its loss and writes a whole checkpoint."""
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -10,6 +10,7 @@ import torch
 from safetensors.torch import load_file
 from tokenizers import Tokenizer
 
+from reference import models
 from reference.training import evaluate, shipped
 from reference.training.__main__ import SHIPPED_FOLDER
 from reference.training.huginn_net import HuginnShape
@@ -64,23 +65,41 @@ def test_training_stops_at_once_when_the_loss_is_no_number(tokenizer: Tokenizer)
 
 
 def test_the_learning_rate_rises_stays_and_falls() -> None:
-    rates = [rate_at(step, 1000) for step in range(1000)]
+    rates = [rate_at(step, 1000, 0.6) for step in range(1000)]
     assert rates[0] == pytest.approx(1 / 80)
     assert rates[200] == 1
     assert rates[999] == pytest.approx(1 / 600)
     assert max(rates) == 1
+    assert rate_at(999, 1000, 0.0) == 1
 
 
-def test_making_a_model_writes_a_whole_checkpoint(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    "name, recipes, embedding, size, steps",
+    [
+        ("tiny-ouro", ("OURO_RECIPE",), "model.embed_tokens.weight", (1024, 128), 2),
+        ("tiny-huginn", ("HUGINN_FIRST_RECIPE", "HUGINN_RECIPE"), "transformer.wte.weight", (1024, 96), 4),
+    ],
+)
+def test_making_a_model_writes_a_whole_checkpoint(
+    name: str,
+    recipes: Sequence[str],
+    embedding: str,
+    size: tuple[int, int],
+    steps: int,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     stages = (Stage(200, 2, 32, recurrences=(2,)),)
-    monkeypatch.setattr(shipped, "OURO_RECIPE", replace(_RECIPE, stages=stages))
+    for recipe in recipes:
+        monkeypatch.setattr(shipped, recipe, replace(_RECIPE, stages=stages))
     monkeypatch.setattr(evaluate, "NEW_TOKENS", 8)
-    shipped.make("tiny-ouro", tmp_path, Amount(steps_scale=0.01, num_items=2, num_generations=1))
-    folder = tmp_path / "tiny-ouro"
+    shipped.make(name, tmp_path, Amount(steps_scale=0.01, num_items=2, num_generations=1))
+    folder = tmp_path / name
     tensors = load_file(folder / "model.safetensors")
-    assert tensors["lm_head.weight"].shape == tensors["model.embed_tokens.weight"].shape == (1024, 128)
+    assert tensors[embedding].shape == size
     assert all(tensor.dtype == torch.float32 for tensor in tensors.values())
     assert json.loads((folder / "config.json").read_text())["eos_token_id"] == 2
-    assert json.loads((folder / "metrics.json").read_text())["training"]["steps"] == 2
+    assert json.loads((folder / "metrics.json").read_text())["training"]["steps"] == steps
     assert "## Right answers" in (folder / "README.md").read_text()
     assert Tokenizer.from_file(str(folder / "tokenizer.json")).token_to_id("<|im_end|>") == 2
+    assert models.load(folder).recurrence_depth == models.load(name).recurrence_depth
