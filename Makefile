@@ -9,9 +9,8 @@ MAKEFLAGS += --no-print-directory
 
 # The interpreter that .venv is made from: at least 3.11, and 3.11 itself where there is one.
 PYTHON ?= $(shell command -v python3.11 || command -v python3)
-# Test processes. Each computes with one thread; there is one more than two cores need, since a process that waits for
-# Java or the browser leaves its core to another.
-JOBS ?= 3
+# Test processes. Each computes with one thread, so this is also the number of cores in use.
+JOBS ?= 2
 
 VENV := .venv
 BIN := $(VENV)/bin
