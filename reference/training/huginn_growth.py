@@ -1,4 +1,4 @@
-"""Grows the core of a tiny Huginn model: a shallow one learns to copy several times sooner than a deep one."""
+"""Grows the core of a tiny Huginn model: a shallow one costs less, and learned to copy where a deep one did not."""
 
 from typing import Final
 
