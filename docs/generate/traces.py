@@ -16,7 +16,7 @@ from reference.engine import Options, Output
 from reference.models.shipped import default_prompts
 from reference.models.tokenizer import load_tokenizer
 
-_MAX_NEW_TOKENS: Final = 20
+_MAX_NEW_TOKENS: Final = 19
 _STORY: Final = "<|im_start|>user\nTell me a story of the fox and the red box.<|im_end|>\n<|im_start|>assistant\n"
 """A request unlike any that the shipped models were trained on: their drafts for it are more often wrong."""
 

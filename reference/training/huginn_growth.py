@@ -5,7 +5,7 @@ from typing import Final
 import torch
 from torch import Tensor
 
-from reference.training.huginn_net import EMBEDDING, HEAD
+from reference.training.huginn_net import EMBEDDING, HEAD, block_weights
 from reference.training.nets import Parameters
 
 _CORE: Final = "transformer.core_block."
@@ -44,12 +44,9 @@ def grow_core(parameters: Parameters, num_core: int) -> dict[str, Tensor]:
     grown[HEAD] = grown[EMBEDDING]
     for block in range(num_core):
         source, copy = divmod(block, copies)
-        origin = f"{_CORE}{source}."
-        scale = parameters[f"{origin}{_LAST_NORM}"].detach().square().mean().sqrt()
-        for name, tensor in parameters.items():
-            if not name.startswith(origin):
-                continue
-            part = name.removeprefix(origin)
+        weights = block_weights(parameters, f"core_block.{source}")
+        scale = weights[_LAST_NORM].detach().square().mean().sqrt()
+        for part, tensor in weights.items():
             value = tensor.detach().clone()
             if copy > 0 and part in _BRANCH_ENDS:
                 value = torch.zeros_like(value)

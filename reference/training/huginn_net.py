@@ -172,10 +172,20 @@ def huginn_block(
     return norm(linear(F.silu(gate) * value, "mlp.proj") + x, 4)
 
 
-def _weights_of(parameters: Parameters, block: str) -> dict[str, Tensor]:
-    """Gives the tensors of one block, under their names within it."""
-    prefix = f"transformer.{block}."
-    return {name.removeprefix(prefix): tensor for name, tensor in parameters.items() if name.startswith(prefix)}
+_BLOCK_PARTS: Final = (
+    *(f"norm_{number}.weight" for number in (1, 2, 3, 4)),
+    "attn.Wqkv.weight",
+    "attn.qk_bias",
+    "attn.proj.weight",
+    "mlp.fc.weight",
+    "mlp.proj.weight",
+)
+"""Names of a block's tensors within it."""
+
+
+def block_weights(parameters: Parameters, block: str) -> dict[str, Tensor]:
+    """Gives the tensors of one block, for example `core_block.0`, under their names within it."""
+    return {part: parameters[f"transformer.{block}.{part}"] for part in _BLOCK_PARTS}
 
 
 def _table(parameters: Parameters, length: int, memory: Memory | None) -> Tensor:
@@ -206,7 +216,7 @@ def huginn_prelude(
     table = _table(parameters, ids.shape[1], memory)
     x: Tensor = F.embedding(ids, parameters[EMBEDDING]) * shape.hidden_size**0.5
     for index in range(shape.num_prelude):
-        x = run_block(_weights_of(parameters, f"prelude.{index}"), shape, x, table, memory, index)
+        x = run_block(block_weights(parameters, f"prelude.{index}"), shape, x, table, memory, index)
     return x
 
 
@@ -238,7 +248,7 @@ def huginn_recur(
     x = F.linear(torch.cat((state, injected), dim=-1), parameters[ADAPTER])
     for index in range(shape.num_core):
         slot = shape.num_prelude + shape.num_core * recurrence + index
-        x = run_block(_weights_of(parameters, f"core_block.{index}"), shape, x, table, memory, slot)
+        x = run_block(block_weights(parameters, f"core_block.{index}"), shape, x, table, memory, slot)
     return x
 
 
@@ -264,7 +274,7 @@ def huginn_readout(
     table = _table(parameters, state.shape[1], memory)
     x = rms_norm(state, parameters[FINAL_NORM], shape.eps)
     for index in range(shape.num_coda):
-        x = run_block(_weights_of(parameters, f"coda.{index}"), shape, x, table, memory, -1 - index)
+        x = run_block(block_weights(parameters, f"coda.{index}"), shape, x, table, memory, -1 - index)
     return F.linear(rms_norm(x, parameters[FINAL_NORM], shape.eps), parameters[HEAD])
 
 

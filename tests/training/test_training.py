@@ -20,7 +20,6 @@ from reference.training.ouro_net import OuroShape
 from reference.training.ouro_training import OuroTrainee
 from reference.training.shipped import Amount
 
-_OURO = OuroShape(hidden_size=32, num_heads=2, num_kv_heads=1, intermediate_size=48)
 _HUGINN = HuginnShape(hidden_size=32, num_heads=2, intermediate_size=48)
 _STAGES = (Stage(3, 2, 32, recurrences=(2,)), Stage(2, 2, 48, recurrences=(2, 4)))
 _RECIPE = Recipe(stages=_STAGES, learning_rate=5e-3, table_learning_rate=2e-3, seed=4)
@@ -40,7 +39,7 @@ def tokenizer() -> Tokenizer:
 
 
 def _ouro() -> Trainee:
-    return OuroTrainee(_OURO, 4)
+    return OuroTrainee(OuroShape(hidden_size=32, num_heads=2, num_kv_heads=1, intermediate_size=48), 4)
 
 
 def _huginn() -> Trainee:
@@ -75,21 +74,21 @@ def test_the_learning_rate_rises_stays_and_falls() -> None:
 
 
 @pytest.mark.parametrize(
-    "name, recipes, embedding, steps",
+    "name, recipes, tables, size, steps",
     [
-        ("tiny-ouro", ("OURO_RECIPE",), "model.embed_tokens.weight", 2),
-        ("tiny-huginn", ("HUGINN_FIRST_RECIPE", "HUGINN_RECIPE"), "transformer.wte.weight", 4),
+        ("tiny-ouro", ("OURO_RECIPE",), ("lm_head.weight", "model.embed_tokens.weight"), (1024, 128), 2),
+        ("tiny-huginn", ("HUGINN_FIRST_RECIPE", "HUGINN_RECIPE"), ("transformer.wte.weight",), (1024, 32), 4),
     ],
 )
 def test_making_a_model_writes_a_whole_checkpoint(
     name: str,
     recipes: Sequence[str],
-    embedding: str,
+    tables: Sequence[str],
+    size: tuple[int, int],
     steps: int,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(shipped, "OURO_SHAPE", _OURO)
     monkeypatch.setattr(shipped, "HUGINN_SHAPE", replace(_HUGINN, num_core=4, recurrence_depth=4))
     stages = (Stage(200, 2, 32, recurrences=(2,)),)
     for recipe in recipes:
@@ -98,7 +97,7 @@ def test_making_a_model_writes_a_whole_checkpoint(
     shipped.make(name, tmp_path, Amount(steps_scale=0.01, num_items=2, num_generations=1))
     folder = tmp_path / name
     tensors = load_file(folder / "model.safetensors")
-    assert tensors[embedding].shape == (1024, 32)
+    assert all(tensors[table].shape == size for table in tables)
     assert all(tensor.dtype == torch.float32 for tensor in tensors.values())
     assert json.loads((folder / "config.json").read_text())["eos_token_id"] == 2
     assert json.loads((folder / "metrics.json").read_text())["training"]["steps"] == steps
